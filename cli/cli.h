@@ -1,0 +1,61 @@
+/* cli.h — what a subcommand is, and what it is handed. One row in src/defs/commands.def and one
+ * file cli/cmd_NAME.c per subcommand. */
+#ifndef RC_CLI_H
+#define RC_CLI_H
+
+#include <recompute/arena.h>
+#include <recompute/error.h>
+#include <recompute/report.h>
+#include <recompute/table.h>
+
+/* An option of a command; the table also writes the help. */
+typedef struct rc_option {
+    const char *name;  /* "--json" */
+    const char *value; /* what it takes: "FILE"; NULL for a switch */
+    const char *help;
+    bool is_repeated; /* may be given several times */
+} rc_option;
+
+enum { RC_ARGS_MAX = 4096 };
+
+/* A parsed command line: words in order, options in order. */
+typedef struct rc_args {
+    const char **words;
+    size_t n_words;
+    const char **names; /* of the options given */
+    const char **values;
+    size_t n_options;
+    rc_format format; /* --json, --csv, --md; text otherwise */
+} rc_args;
+
+typedef struct rc_command {
+    const char *name;
+    const char *usage; /* "recompute train CONFIG.yaml [key=value ...]" */
+    const char *about; /* what it does, what it answers, an example: shown by --help */
+    const rc_option *options;
+    size_t n_options;
+    /* true: unknown --options are left among the words (Megatron-LM flags). */
+    bool takes_foreign_flags;
+    /* Runs; fills err on failure. *status is the exit status when the result is RC_OK (0 or 1). */
+    rc_code (*run)(const rc_args *args, rc_arena *mem, int *status, rc_error *err);
+} rc_command;
+
+/* The last value given for an option, or NULL; "" for a switch that was given. */
+const char *rc_args_find(const rc_args *args, const char *name);
+/* The k-th value of a repeated option, or NULL. */
+const char *rc_args_find_nth(const rc_args *args, const char *name, size_t k);
+
+/* Every command knows --json --csv --md --help --trace --no-color besides its own options. */
+RC_MUST_CHECK
+rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena *mem,
+                      rc_args *out, rc_error *err);
+
+/* Prints an error as "file:line:col: message", the source line and a caret. */
+void rc_error_print(const rc_error *err, bool has_trace, FILE *to);
+void rc_command_print_help(const rc_command *command, FILE *to);
+
+#define RC_COMMAND(name, summary) extern const rc_command rc_command_##name;
+#include "defs/commands.def"
+#undef RC_COMMAND
+
+#endif

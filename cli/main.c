@@ -1,0 +1,99 @@
+/* main.c — finds the row in commands.def, parses the command line, runs, maps codes to status. */
+#include "cli.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+typedef struct command_row {
+    const rc_command *command;
+    const char *name, *summary;
+} command_row;
+
+static const command_row rows[] = {
+#define RC_COMMAND(name, summary) {&rc_command_##name, #name, summary},
+#include "defs/commands.def"
+#undef RC_COMMAND
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static void print_help(FILE *to)
+{
+    fprintf(to, "recompute %s: activation recompute for transformer training, calculated\n\n"
+                "usage: recompute COMMAND [ARGUMENTS]\n\ncommands:\n",
+            RC_VERSION);
+    for (size_t i = 0; i < N_ROWS; i++)
+        fprintf(to, "  %-10s %s\n", rows[i].name, rows[i].summary);
+    fprintf(to, "\n`recompute COMMAND --help` teaches one of them.\n");
+}
+
+static int unknown_command(const char *typed)
+{
+    const char *names[N_ROWS];
+    char safe[80];
+    for (size_t i = 0; i < N_ROWS; i++)
+        names[i] = rows[i].name;
+    const char *nearest = rc_text_nearest(typed, names, N_ROWS);
+    fprintf(stderr, "recompute: unknown command %s%s%s; `recompute --help` lists them\n",
+            rc_text_printable(typed, strlen(typed), safe, sizeof safe),
+            nearest ? ", did you mean " : "", nearest ? nearest : "");
+    return 2;
+}
+
+static bool has_word(int argc, char **argv, const char *word)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], word) == 0)
+            return true;
+    return false;
+}
+
+static int run_command(const rc_command *command, int argc, char **argv)
+{
+    rc_error err = {0};
+    int status = 0;
+    rc_arena *mem = rc_arena_open();
+    if (!mem) {
+        fprintf(stderr, "recompute: the host is out of memory\n");
+        return 3;
+    }
+    rc_args args;
+    rc_code code = rc_args_parse(argc, argv, command, mem, &args, &err);
+    if (code == RC_OK)
+        code = command->run(&args, mem, &status, &err);
+    if (code == RC_OK && (fflush(stdout) != 0 || ferror(stdout)))
+        code = RC_FAIL(&err, RC_E_IO, RC_NOWHERE, "cannot write to standard output");
+    if (code != RC_OK) {
+        rc_error_print(&err, has_word(argc, argv, "--trace"), stderr);
+        status = rc_code_exit_status(code);
+    }
+    rc_arena_close(mem);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("recompute %s\n", RC_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (strcmp(argv[1], rows[i].name) != 0)
+            continue;
+        if (has_word(argc - 2, argv + 2, "--help") || has_word(argc - 2, argv + 2, "-h")) {
+            rc_command_print_help(rows[i].command, stdout);
+            return 0;
+        }
+        return run_command(rows[i].command, argc - 2, argv + 2);
+    }
+    return unknown_command(argv[1]);
+}

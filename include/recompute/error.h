@@ -1,0 +1,80 @@
+/* error.h — how every fallible function reports failure.
+ *
+ * A function that can fail returns rc_code, is marked RC_MUST_CHECK, and takes `rc_error *err`
+ * last; `err` may always be NULL. The first failure wins: RC_FAIL never overwrites one.
+ */
+#ifndef RECOMPUTE_ERROR_H
+#define RECOMPUTE_ERROR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The library hides everything by default; what a header of include/recompute/ declares is public. */
+#if defined(__GNUC__)
+#define RC_API __attribute__((visibility("default")))
+#define RC_MUST_CHECK __attribute__((warn_unused_result))
+#define RC_PRINTF(fmt_at, args_at) __attribute__((format(printf, fmt_at, args_at)))
+#else
+#define RC_API
+#define RC_MUST_CHECK
+#define RC_PRINTF(fmt_at, args_at)
+#endif
+
+typedef enum rc_code {
+    RC_OK = 0,
+    RC_E_INPUT,       /* the user's file, flag or value is wrong */
+    RC_E_RANGE,       /* a number does not fit what has to hold it */
+    RC_E_IO,          /* the operating system refused a file or device */
+    RC_E_MEMORY,      /* the host is out of memory */
+    RC_E_UNSUPPORTED, /* understood, but this build or machine cannot do it */
+    RC_E_BUG,         /* an invariant of ours broke */
+    RC_E_STOPPED      /* the user interrupted, and state was saved */
+} rc_code;
+
+/* A place in the user's input. `file` NULL and 0 mean unknown; lines and columns count from 1,
+ * columns in bytes. `text` is the source line where it is known (borrowed, may be NULL). */
+typedef struct rc_where {
+    const char *file;
+    int line, col;
+    int n_cols; /* width of what is wrong, 0 where unknown */
+    const char *text;
+} rc_where;
+
+typedef struct rc_error {
+    rc_code code;
+    rc_where where;
+    const char *raised_at; /* our own file:line */
+    char msg[480];         /* what is wrong; then what would be right */
+} rc_error;
+
+#define RC_STRING_1(x) #x
+#define RC_STRING(x) RC_STRING_1(x)
+#define RC_HERE __FILE__ ":" RC_STRING(__LINE__)
+#define RC_NOWHERE ((rc_where){0})
+
+/* Fills *err (unless it already holds a failure) and returns `code`. Used through RC_FAIL. */
+RC_API rc_code rc_fail(rc_error *err, rc_code code, rc_where where, const char *raised_at,
+                       const char *fmt, ...) RC_PRINTF(5, 6);
+
+#define RC_FAIL(err, code, where, ...) rc_fail((err), (code), (where), RC_HERE, __VA_ARGS__)
+
+/* Passes a failure up. The only macro of the project that hides a return. */
+#define RC_TRY(call)                                                                           \
+    do {                                                                                       \
+        rc_code rc_try_code = (call);                                                          \
+        if (rc_try_code != RC_OK)                                                              \
+            return rc_try_code;                                                                \
+    } while (0)
+
+/* Process exit status for a failure: 2 input, 3 the machine, 4 unsupported, 70 our bug. */
+RC_API int rc_code_exit_status(rc_code code);
+
+#ifdef NDEBUG
+#define RC_ASSERT(cond) ((void)0)
+#else
+#include <assert.h>
+#define RC_ASSERT(cond) assert(cond)
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+/* finding.h — rc_findings: what is wrong or worth saying about a noun.
+ *
+ * A finding is not an error: a config that `check` describes is work well done.
+ */
+#ifndef RECOMPUTE_FINDING_H
+#define RECOMPUTE_FINDING_H
+
+#include <recompute/arena.h>
+#include <recompute/error.h>
+
+typedef enum rc_level { RC_LEVEL_ERROR, RC_LEVEL_WARNING, RC_LEVEL_NOTE } rc_level;
+
+typedef struct rc_finding {
+    rc_level level;
+    const char *rule;   /* stable id, as in the rules table */
+    rc_where where;     /* in the user's input */
+    const char *reason; /* what is wrong and why */
+    const char *fix;    /* what to write instead; NULL where nothing can be said */
+    const char *source; /* where the framework decides so; NULL where it is ours */
+} rc_finding;
+
+typedef struct rc_findings {
+    rc_finding *at;
+    size_t n, n_room;
+    rc_arena *mem; /* where findings are taken from */
+} rc_findings;
+
+RC_MUST_CHECK
+RC_API rc_code rc_findings_add(rc_findings *findings, const rc_finding *finding, rc_error *err);
+RC_API size_t rc_findings_count(const rc_findings *findings, rc_level level);
+RC_API const char *rc_level_name(rc_level level); /* "error", "warning", "note" */
+
+#endif

@@ -1,0 +1,94 @@
+/* op.h — what an operation is: its operands, attributes, and the facts every stage agrees on.
+ *
+ * Rows of src/defs/ops.def. Symbols (docs/shapes.md): s sequence, b micro-batch, n = b*s tokens,
+ * h hidden, a query heads, g KV groups, d head dim, f FFN width, V vocabulary. Token-major
+ * layout: row i_b * s + i_s.
+ */
+#ifndef RECOMPUTE_OP_H
+#define RECOMPUTE_OP_H
+
+#include <recompute/error.h>
+
+typedef enum rc_dtype { RC_F32, RC_BF16, RC_F16, RC_U8, RC_I32, RC_I64, RC_DTYPE_COUNT } rc_dtype;
+RC_API int64_t rc_dtype_bytes(rc_dtype dtype);
+RC_API const char *rc_dtype_name(rc_dtype dtype);
+
+typedef enum rc_op_kind {
+#define RC_OP(name, help) RC_OP_##name,
+#include "defs/ops.def" /* installed beside this header */
+#undef RC_OP
+    RC_OP_COUNT
+} rc_op_kind;
+
+typedef enum rc_act {
+    RC_ACT_GELU_TANH, /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    RC_ACT_GELU,      /* 0.5 x (1 + erf(x / sqrt 2)) */
+    RC_ACT_SILU,
+    RC_ACT_RELU,
+    RC_ACT_SQUARED_RELU
+} rc_act;
+
+/* Operand slots, in this order. "[]" optional. A gradient has its operand's shape.
+ *
+ *   op                in                                     out                     grads of in
+ *   embedding         tokens i32 [n], w_token [V,h],         y [n,h]                 1, 2
+ *                     [w_position [max s,h]]
+ *   layernorm         x [n,h], w [h], b [h]                  y, mean [n], rstd [n]   0, 1, 2
+ *   rmsnorm           x [n,groups,d], w [d]                  y, rstd [n,groups]      0, 1
+ *   linear            x [n,in], w [out,in], [b [out]]        y [n,out]               0, 1, 2
+ *   rope              q [n,a,d], k [n,g,d] (in place)        q, k                    0, 1
+ *   attention         q [n,a,d], k, v [n,g,d]                o [n,a,d], lse [b,a,s]  0, 1, 2
+ *   attn_scores       q [n,a,d], k [n,g,d]                   scores [b,a,s,s]        0, 1
+ *   softmax           scores (in place)                      p [b,a,s,s]             0
+ *   dropout           x                                      y                       0
+ *   attn_context      p [b,a,s,s], v [n,g,d]                 o [n,a,d]               0, 1
+ *   bias_dropout_add  x [n,h], residual [n,h], [b [h]]       y [n,h]                 0, 1, 2
+ *   activation        x [n,f] or [n,2f] (gate | up)          y [n,f]                 0
+ *   cross_entropy     logits [n,V], targets i32 [n]          loss f32 [1], lse [n]   0
+ */
+enum { RC_OP_MAX_IN = 3, RC_OP_MAX_OUT = 3 };
+
+/* Attributes; only those an op's row names are set, the others are 0. */
+typedef struct rc_op_attr {
+    int64_t s, b, n;        /* n = b*s */
+    int64_t h;              /* width of a row: of a norm (per group), embedding, bias_dropout_add */
+    int64_t groups;         /* norms over heads: groups per token; else 1 */
+    int64_t in, out;        /* linear */
+    int64_t a, g, d;        /* attention family, rope */
+    int64_t f;              /* activation: width of y */
+    int64_t V;              /* embedding, cross_entropy */
+    int64_t n_elem;         /* dropout: elements */
+    int64_t rotary_dim;     /* rope: leading elements of each head that rotate */
+    double rotary_base;     /* rope */
+    bool is_rotary_interleaved;
+    bool is_causal;
+    bool is_gated;          /* activation */
+    rc_act act;
+    double eps;             /* norms */
+    double scale;           /* attention scores */
+    double p;               /* dropout probability */
+    double loss_scale;      /* cross_entropy backward: dlogits *= loss_scale (1 / micro-batches) */
+    uint32_t random_id;     /* which stream of draws: unique per (layer, op) of the model */
+} rc_op_attr;
+
+typedef struct rc_op_facts {
+    const char *name;
+    int n_in, n_out;     /* at most; optional operands may be absent */
+    uint32_t needs_in;   /* bit i: backward reads in[i] */
+    uint32_t needs_out;  /* bit i: backward reads out[i] */
+    uint32_t grads;      /* bit i: backward writes the gradient of in[i] */
+    uint32_t in_place;   /* bit i: out[i] may stand in the storage of in[i] */
+    /* Bit i: the gradient of in[i] may stand in the storage of the gradient of out[0] (or, for
+     * cross_entropy, of the logits themselves); rope and softmax transform it in place. */
+    uint32_t grad_in_place;
+    int64_t (*fwd_flops)(const rc_op_attr *attr);
+    int64_t (*bwd_flops)(const rc_op_attr *attr); /* incl. scores a fused backward redoes */
+    /* Scratch bytes of a kernel at a thread count; NULL is none. */
+    int64_t (*fwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
+    int64_t (*bwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
+    double tolerance; /* relative, of the kernel in f32 against the naive double version */
+} rc_op_facts;
+
+RC_API const rc_op_facts *rc_op_find(rc_op_kind kind);
+
+#endif

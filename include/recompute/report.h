@@ -1,0 +1,32 @@
+/* report.h — printing rc_table and rc_report: the only stage that knows output formats. */
+#ifndef RECOMPUTE_REPORT_H
+#define RECOMPUTE_REPORT_H
+
+#include <recompute/table.h>
+
+#include <stdio.h>
+
+/* How text may look; `rc_style_of` asks the stream. */
+typedef struct rc_style {
+    bool has_colour; /* a terminal, and NO_COLOR is unset */
+    int width;       /* columns; 0 is unlimited */
+} rc_style;
+RC_API rc_style rc_style_of(FILE *to);
+
+/* "text" "json" "csv" "md"; false when unknown */
+RC_API bool rc_format_find(const char *name, rc_format *format);
+
+/**
+ * Writes a report. JSON is one object: facts tables as objects under their name, other tables as
+ * lists of objects; numbers unrounded, units in the column names. CSV holds the last table that is
+ * not facts. Text of strangers is escaped in every format.
+ *
+ * errors  RC_E_IO when the stream fails, RC_E_MEMORY
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_report_write(const rc_report *report, rc_format format, FILE *to,
+                               rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_table_write(const rc_table *table, rc_format format, FILE *to, rc_error *err);
+
+#endif

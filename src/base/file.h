@@ -1,0 +1,47 @@
+/* file.h — whole files in, whole files out: atomically, with clear errors. */
+#ifndef RC_BASE_FILE_H
+#define RC_BASE_FILE_H
+
+#include <recompute/arena.h>
+
+#include <stdio.h>
+
+/* Reads a file (or "-" for standard input) into `mem`, NUL-terminated.
+ * errors  RC_E_IO with the path and the reason; RC_E_RANGE past max_bytes */
+RC_MUST_CHECK
+rc_code rc_file_read(const char *path, int64_t max_bytes, rc_arena *mem, const char **bytes,
+                     size_t *n_bytes, rc_error *err);
+
+/* A read-only mapping; `close` unmaps. An empty file maps to a valid pointer and 0 bytes. */
+typedef struct rc_map {
+    const unsigned char *at;
+    size_t n_bytes;
+} rc_map;
+RC_MUST_CHECK
+rc_code rc_map_open(const char *path, rc_map *map, rc_error *err);
+void rc_map_close(rc_map *map);
+
+/* Atomic writing: open a temporary beside `path`, write to it, then commit (flush, fsync, rename).
+ * Until commit `path` keeps its old content; abort removes the temporary. */
+typedef struct rc_out_file {
+    FILE *to;
+    char path[4096];
+    char tmp_path[4096];
+} rc_out_file;
+RC_MUST_CHECK
+rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_out_file_commit(rc_out_file *file, rc_error *err);
+void rc_out_file_abort(rc_out_file *file);
+
+/* Opens a plain stream for reading or appending; close with fclose. */
+RC_MUST_CHECK
+rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error *err);
+
+bool rc_path_is_directory(const char *path);
+bool rc_path_exists(const char *path);
+/* Makes a directory and its parents; an existing one is fine. */
+RC_MUST_CHECK
+rc_code rc_path_make_directory(const char *path, rc_error *err);
+
+#endif

@@ -1,0 +1,30 @@
+/* num.h — checked sizes, and numbers as people read and write them. */
+#ifndef RC_BASE_NUM_H
+#define RC_BASE_NUM_H
+
+#include <recompute/error.h>
+
+/* *out = a*b (a+b); false when the result passes 2^63-1 or an operand is negative. */
+bool rc_mul(int64_t a, int64_t b, int64_t *out);
+bool rc_add(int64_t a, int64_t b, int64_t *out);
+
+/* Next multiple of `step` (a power of two) at or above `n`. */
+int64_t rc_round_up(int64_t n, int64_t step);
+
+/* "1.25 GiB", "312 KiB", "7 B"; 1024-based, 3 significant digits. Returns buf. */
+const char *rc_format_bytes(int64_t bytes, char buf[32]);
+/* "1,234,567". Returns buf. */
+const char *rc_format_count(int64_t n, char buf[32]);
+/* "3.21 T", "45.0 G" with SI prefixes. Returns buf. */
+const char *rc_format_si(double value, char buf[32]);
+/* "1h02m", "3m20s", "12.3 s", "4.56 ms". Returns buf. */
+const char *rc_format_seconds(double seconds, char buf[32]);
+
+/* "512MiB", "2.5 GiB", "80GB", "1073741824": bytes. KiB MiB GiB TiB are 1024-based, KB MB GB TB
+ * 1000-based; the unit's case does not matter. False when it is not that. */
+bool rc_parse_bytes(const char *text, int64_t *bytes);
+/* Whole-string parses; false when anything is left over or the value does not fit. */
+bool rc_parse_int(const char *text, int64_t *out);
+bool rc_parse_real(const char *text, double *out);
+
+#endif

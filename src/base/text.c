@@ -1,0 +1,136 @@
+/* text.c — growing strings in an arena, and comparing names people typed. */
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static rc_code text_reserve(rc_text *text, size_t n_more, rc_error *err)
+{
+    size_t needed = text->n + n_more + 1;
+    if (needed <= text->n_room)
+        return RC_OK;
+    size_t room = text->n_room ? text->n_room : 256;
+    while (room < needed)
+        room *= 2;
+    char *bytes;
+    RC_TRY(RC_NEW(text->mem, &bytes, room, err));
+    if (text->n)
+        memcpy(bytes, text->at, text->n);
+    text->at = bytes;
+    text->n_room = room;
+    return RC_OK;
+}
+
+rc_code rc_text_add(rc_text *text, const char *bytes, size_t n, rc_error *err)
+{
+    RC_TRY(text_reserve(text, n, err));
+    if (n)
+        memcpy(text->at + text->n, bytes, n);
+    text->n += n;
+    text->at[text->n] = '\0';
+    return RC_OK;
+}
+
+rc_code rc_text_printf(rc_text *text, rc_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0)
+        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "bad format string");
+    RC_TRY(text_reserve(text, (size_t)n, err));
+    va_start(args, fmt);
+    vsnprintf(text->at + text->n, (size_t)n + 1, fmt, args);
+    va_end(args);
+    text->n += (size_t)n;
+    return RC_OK;
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Three rows of the classic table; names longer than the rows are never near anything. */
+size_t rc_text_distance(const char *a, const char *b)
+{
+    enum { MAX = 128 };
+    size_t row[3][MAX + 1];
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > MAX || nb > MAX)
+        return MAX;
+    for (size_t j = 0; j <= nb; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t *now = row[i % 3], *above = row[(i - 1) % 3], *above2 = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            now[j] = min3(above[j] + 1, now[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                above2[j - 2] + 1 < now[j])
+                now[j] = above2[j - 2] + 1;
+        }
+    }
+    return row[na % 3][nb];
+}
+
+const char *rc_text_nearest(const char *typed, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(typed) / 3 + 1; /* a third of the letters may be wrong */
+    for (size_t i = 0; i < n; i++) {
+        size_t distance = rc_text_distance(typed, names[i]);
+        if (distance <= best_distance && (!best || distance < best_distance)) {
+            best = names[i];
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+/* Length of the well-formed UTF-8 sequence at `at`, or 0. */
+static size_t utf8_length(const unsigned char *at, size_t n)
+{
+    static const unsigned char first_low[] = {0xC2, 0xE0, 0xF0}, first_high[] = {0xDF, 0xEF, 0xF4};
+    for (size_t extra = 1; extra <= 3; extra++) {
+        if (at[0] < first_low[extra - 1] || at[0] > first_high[extra - 1])
+            continue;
+        if (extra >= n)
+            return 0;
+        for (size_t i = 1; i <= extra; i++)
+            if ((at[i] & 0xC0) != 0x80)
+                return 0;
+        /* overlong forms, surrogates, C1 controls and what lies past U+10FFFF */
+        if ((at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xED && at[1] > 0x9F) ||
+            (at[0] == 0xF0 && at[1] < 0x90) || (at[0] == 0xF4 && at[1] > 0x8F) ||
+            (at[0] == 0xC2 && at[1] < 0xA0))
+            return 0;
+        return extra + 1;
+    }
+    return 0;
+}
+
+const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t room)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t used = 0;
+    for (size_t i = 0; i < n;) {
+        size_t length = at[i] >= 0x20 && at[i] < 0x7F ? 1 : utf8_length(at + i, n - i);
+        if (used + (length ? length : 4) + 1 > room)
+            break;
+        if (length) {
+            memcpy(buf + used, at + i, length);
+            used += length;
+            i += length;
+        } else {
+            used += (size_t)snprintf(buf + used, room - used, "\\x%02X", at[i]);
+            i++;
+        }
+    }
+    if (room)
+        buf[used] = '\0';
+    return buf;
+}

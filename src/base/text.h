@@ -1,0 +1,30 @@
+/* text.h — growing strings in an arena, and comparing names people typed. */
+#ifndef RC_BASE_TEXT_H
+#define RC_BASE_TEXT_H
+
+#include <recompute/arena.h>
+
+/* A growing string. Zero-initialise with `mem` set; `at` is NUL-terminated once anything was
+ * added (NULL before). A failed add leaves what was there. */
+typedef struct rc_text {
+    rc_arena *mem;
+    char *at;
+    size_t n, n_room;
+} rc_text;
+
+RC_MUST_CHECK
+rc_code rc_text_add(rc_text *text, const char *bytes, size_t n, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_text_printf(rc_text *text, rc_error *err, const char *fmt, ...) RC_PRINTF(3, 4);
+
+/* Edit distance (insert, delete, replace, swap neighbours), for "did you mean". */
+size_t rc_text_distance(const char *a, const char *b);
+
+/* The name nearest to `typed` among `n` names, or NULL when none is near enough to suggest. */
+const char *rc_text_nearest(const char *typed, const char *const *names, size_t n);
+
+/* Copies at most `room`-1 bytes of `bytes` to `buf`, each control or non-UTF-8 byte as \xNN, so
+ * that a stranger's text cannot drive a terminal. Returns buf. */
+const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t room);
+
+#endif

@@ -1,0 +1,14 @@
+/* field.c — the rows of fields.def as data. */
+#include <recompute/config.h>
+
+static const rc_field_facts facts[RC_FIELD_COUNT] = {
+#define RC_FIELD(name, key, type, dflt, flag, help)                                            \
+    {#name, key, dflt, flag, help, RC_FIELD_TYPE_##type},
+#include "defs/fields.def"
+#undef RC_FIELD
+};
+
+const rc_field_facts *rc_field_find(rc_field field)
+{
+    return &facts[field];
+}

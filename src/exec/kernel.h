@@ -1,0 +1,44 @@
+/* kernel.h — what the executor hands a kernel, and the table a backend fills.
+ *
+ * A kernel is a pure function of its call: the same call gives the same bits at the same thread
+ * count. Shapes were verified before; a kernel cannot fail.
+ */
+#ifndef RC_EXEC_KERNEL_H
+#define RC_EXEC_KERNEL_H
+
+#include <recompute/op.h>
+
+/* One operand. Matrices are rows of `ld` elements; a view of a wider buffer has ld > its width
+ * (query, key and value inside the QKV product's output). */
+typedef struct rc_operand {
+    void *at; /* NULL when absent */
+    int64_t ld;
+    rc_dtype dtype;
+    bool is_added; /* a gradient: add to what is there, else overwrite */
+} rc_operand;
+
+typedef struct rc_call {
+    const rc_op_attr *attr;
+    rc_operand in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT];
+    rc_operand d_in[RC_OP_MAX_IN]; /* backward: gradients to write; at NULL: not wanted */
+    rc_operand d_out;              /* backward: gradient of out[0]; absent for cross_entropy */
+    void *scratch;                 /* what scratch_bytes asked for, RC_ALIGN aligned */
+    int n_threads;
+    /* Key of the random draws (Philox4x32-10): element e of op `attr->random_id` in micro-batch
+     * `draw` of a run with `seed`. A recompute passes the same numbers again. */
+    uint64_t seed;
+    uint64_t draw; /* step * micro-batches per step + micro-batch */
+} rc_call;
+
+typedef void (*rc_kernel)(const rc_call *call);
+
+/* One row per op, in the order of ops.def; NULL where the backend has no kernel. */
+typedef struct rc_backend {
+    const char *name;
+    rc_kernel fwd[RC_OP_COUNT], bwd[RC_OP_COUNT];
+} rc_backend;
+
+extern const rc_backend rc_backend_cpu;
+extern const rc_backend rc_backend_naive; /* plain loops, double accumulation: what tests trust */
+
+#endif
