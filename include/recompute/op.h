@@ -36,7 +36,7 @@ typedef enum rc_act {
  *   layernorm         x [n,h], w [h], b [h]                  y, mean [n], rstd [n]   0, 1, 2
  *   rmsnorm           x [n,groups,d], w [d]                  y, rstd [n,groups]      0, 1
  *   linear            x [n,in], w [out,in], [b [out]]        y [n,out]               0, 1, 2
- *   rope              q [n,a,d], k [n,g,d] (in place)        q, k                    0, 1
+ *   rope              x [n,groups,d] (in place)              y                       0
  *   attention         q [n,a,d], k, v [n,g,d]                o [n,a,d], lse [b,a,s]  0, 1, 2
  *   attn_scores       q [n,a,d], k [n,g,d]                   scores [b,a,s,s]        0, 1
  *   softmax           scores (in place)                      p [b,a,s,s]             0
@@ -45,6 +45,7 @@ typedef enum rc_act {
  *   bias_dropout_add  x [n,h], residual [n,h], [b [h]]       y [n,h]                 0, 1, 2
  *   activation        x [n,f] or [n,2f] (gate | up)          y [n,f]                 0
  *   cross_entropy     logits [n,V], targets i32 [n]          loss f32 [1], lse [n]   0
+ *   contiguous        x [n,h] (a view)                       y [n,h]                 0
  */
 enum { RC_OP_MAX_IN = 3, RC_OP_MAX_OUT = 3 };
 
@@ -52,7 +53,7 @@ enum { RC_OP_MAX_IN = 3, RC_OP_MAX_OUT = 3 };
 typedef struct rc_op_attr {
     int64_t s, b, n;        /* n = b*s */
     int64_t h;              /* width of a row: of a norm (per group), embedding, bias_dropout_add */
-    int64_t groups;         /* norms over heads: groups per token; else 1 */
+    int64_t groups;         /* norms over heads, rope: groups per token; else 1 */
     int64_t in, out;        /* linear */
     int64_t a, g, d;        /* attention family, rope */
     int64_t f;              /* activation: width of y */

@@ -1,0 +1,31 @@
+/* label.h — the recompute labels: rows of labels.def. */
+#ifndef RECOMPUTE_LABEL_H
+#define RECOMPUTE_LABEL_H
+
+#include <recompute/error.h>
+
+typedef enum rc_label {
+#define RC_LABEL(name, mechanism, help) RC_LABEL_##name,
+#include "defs/labels.def" /* installed beside this header */
+#undef RC_LABEL
+    RC_LABEL_COUNT
+} rc_label;
+
+typedef enum rc_mechanism {
+    RC_MECHANISM_CHECKPOINT, /* inputs retained, the inside recomputed */
+    RC_MECHANISM_DISCARD     /* outputs dropped after their last forward use */
+} rc_mechanism;
+
+typedef struct rc_label_facts {
+    const char *name;
+    rc_mechanism mechanism;
+    const char *help;
+} rc_label_facts;
+
+RC_API const rc_label_facts *rc_label_find_facts(rc_label label);
+/* false when `name` is no label */
+RC_API bool rc_label_find(const char *name, rc_label *label);
+/* The label nearest to what was typed, or NULL. */
+RC_API const char *rc_label_nearest(const char *typed);
+
+#endif
