@@ -6,9 +6,9 @@
 #include <string.h>
 
 static const rc_option common_options[] = {
-    {"--json", NULL, "print JSON", false},
-    {"--csv", NULL, "print CSV", false},
-    {"--md", NULL, "print Markdown", false},
+#define RC_FORMAT(name, NAME, help) {"--" #name, NULL, "print " help, false},
+#include "defs/formats.def"
+#undef RC_FORMAT
     {"--help", NULL, "print this text", false},
     {"--trace", NULL, "with an error, print the place in our source that raised it", false},
 };
@@ -64,8 +64,8 @@ static rc_code unknown_option(const rc_command *command, const char *word, rc_er
 }
 
 /* Adds one option, taking its value from "--x=v" or the next word. */
-static rc_code add_option(rc_args *args, const rc_option *option, int argc, char **argv, int *at,
-                          rc_error *err)
+static rc_code add_option(rc_args *args, const rc_option *option, int argc, char **argv,
+                          int *at, rc_error *err)
 {
     const char *equals = strchr(argv[*at], '=');
     const char *value = "";
@@ -106,12 +106,8 @@ rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena
         else
             out->words[out->n_words++] = argv[i];
     }
-    if (rc_args_find(out, "--json"))
-        out->format = RC_FORMAT_JSON;
-    else if (rc_args_find(out, "--csv"))
-        out->format = RC_FORMAT_CSV;
-    else if (rc_args_find(out, "--md"))
-        out->format = RC_FORMAT_MD;
+    for (size_t i = 0; i < out->n_options; i++)
+        rc_format_find(out->names[i] + 2, &out->format);
     return RC_OK;
 }
 

@@ -25,7 +25,7 @@ typedef struct rc_args {
     const char **names; /* of the options given */
     const char **values;
     size_t n_options;
-    rc_format format; /* --json, --csv, --md; text otherwise */
+    rc_format format; /* a row of src/defs/formats.def: --json --csv ...; text otherwise */
 } rc_args;
 
 typedef struct rc_command {
@@ -45,7 +45,7 @@ const char *rc_args_find(const rc_args *args, const char *name);
 /* The k-th value of a repeated option, or NULL. */
 const char *rc_args_find_nth(const rc_args *args, const char *name, size_t k);
 
-/* Every command knows --json --csv --md --help --trace --no-color besides its own options. */
+/* Every command knows --help, --trace and one option per row of src/defs/formats.def. */
 RC_MUST_CHECK
 rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena *mem,
                       rc_args *out, rc_error *err);

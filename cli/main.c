@@ -19,8 +19,9 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 
 static void print_help(FILE *to)
 {
-    fprintf(to, "recompute %s: activation recompute for transformer training, calculated\n\n"
-                "usage: recompute COMMAND [ARGUMENTS]\n\ncommands:\n",
+    fprintf(to,
+            "recompute %s: activation recompute for transformer training, calculated\n\n"
+            "usage: recompute COMMAND [ARGUMENTS]\n\ncommands:\n",
             RC_VERSION);
     for (size_t i = 0; i < N_ROWS; i++)
         fprintf(to, "  %-10s %s\n", rows[i].name, rows[i].summary);

@@ -13,14 +13,19 @@ typedef struct rc_style {
 } rc_style;
 RC_API rc_style rc_style_of(FILE *to);
 
-/* "text" "json" "csv" "md"; false when unknown */
+/* By the name in its row of src/defs/formats.def; false when unknown. */
 RC_API bool rc_format_find(const char *name, rc_format *format);
+RC_API const char *rc_format_name(rc_format format);
+RC_API const char *rc_format_help(rc_format format);
 
 /**
  * Writes a report. JSON is one object: facts tables as objects under their name, other tables as
  * lists of objects; numbers unrounded, units in the column names. CSV holds the last table that is
- * not facts. Text of strangers is escaped in every format.
+ * not facts, or the last facts when there is none. Text of strangers is escaped in every format:
+ * no control byte reaches a terminal, no markup a page, no formula a spreadsheet. Numbers that
+ * JSON cannot hold (NaN, infinities) are null there, and empty in CSV.
  *
+ * memory  scratch in the arena of the report's tables, given back before the return
  * errors  RC_E_IO when the stream fails, RC_E_MEMORY
  */
 RC_MUST_CHECK

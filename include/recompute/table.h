@@ -65,6 +65,11 @@ typedef struct rc_report {
 
 RC_API void rc_report_add(rc_report *report, rc_table *table, bool is_facts);
 
-typedef enum rc_format { RC_FORMAT_TEXT, RC_FORMAT_JSON, RC_FORMAT_CSV, RC_FORMAT_MD } rc_format;
+typedef enum rc_format {
+#define RC_FORMAT(name, NAME, help) RC_FORMAT_##NAME,
+#include "defs/formats.def" /* installed beside this header */
+#undef RC_FORMAT
+    RC_FORMAT_COUNT
+} rc_format;
 
 #endif

@@ -95,7 +95,7 @@ static bool parse_based_int(const char *digits, int base, int64_t *out)
     for (const char *c = digits; *c; c++) {
         if (*c == '_')
             continue;
-        int digit = isdigit((unsigned char)*c) ? *c - '0'
+        int digit = isdigit((unsigned char)*c)    ? *c - '0'
                     : isxdigit((unsigned char)*c) ? tolower((unsigned char)*c) - 'a' + 10
                                                   : 99;
         if (digit >= base || value > (uint64_t)(INT64_MAX - digit) / (uint64_t)base)
@@ -163,7 +163,7 @@ void rc_doc_resolve_scalar(rc_doc *node)
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes",
                                       "YES",  "on",   "On",   "ON",  NULL};
-    static const char *const no[] = {"false", "False", "FALSE", "no", "No",
+    static const char *const no[] = {"false", "False", "FALSE", "no",  "No",
                                      "NO",    "off",   "Off",   "OFF", NULL};
     node->kind = RC_DOC_STRING;
     if (node->is_quoted || strlen(node->text) != node->n_bytes)

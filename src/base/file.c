@@ -101,8 +101,8 @@ rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
 {
     *file = (rc_out_file){0};
     int n = snprintf(file->path, sizeof file->path, "%s", path);
-    int n_tmp = snprintf(file->tmp_path, sizeof file->tmp_path, "%s.tmp.%ld", path,
-                         (long)getpid());
+    int n_tmp =
+        snprintf(file->tmp_path, sizeof file->tmp_path, "%s.tmp.%ld", path, (long)getpid());
     if (n < 0 || n_tmp < 0 || (size_t)n_tmp >= sizeof file->tmp_path)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "the path %.80s... is too long", path);
     file->to = fopen(file->tmp_path, "wb");
@@ -113,7 +113,8 @@ rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
 
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err)
 {
-    bool is_written = fflush(file->to) == 0 && !ferror(file->to) && fsync(fileno(file->to)) == 0;
+    bool is_written =
+        fflush(file->to) == 0 && !ferror(file->to) && fsync(fileno(file->to)) == 0;
     is_written = fclose(file->to) == 0 && is_written;
     file->to = NULL;
     if (is_written && rename(file->tmp_path, file->path) == 0)

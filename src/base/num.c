@@ -119,7 +119,7 @@ bool rc_parse_bytes(const char *text, int64_t *bytes)
     static const struct {
         const char *unit;
         double factor;
-    } units[] = {{"", 1},        {"b", 1},        {"kib", 0x1p10}, {"mib", 0x1p20},
+    } units[] = {{"", 1},         {"b", 1},        {"kib", 0x1p10}, {"mib", 0x1p20},
                  {"gib", 0x1p30}, {"tib", 0x1p40}, {"kb", 1e3},     {"mb", 1e6},
                  {"gb", 1e9},     {"tb", 1e12}};
     char *end;

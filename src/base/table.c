@@ -7,11 +7,8 @@ rc_code rc_table_make(rc_arena *mem, const char *name, const char *title,
                       const rc_column *columns, size_t n_columns, rc_table **out, rc_error *err)
 {
     RC_TRY(RC_NEW(mem, out, 1, err));
-    **out = (rc_table){.name = name,
-                       .title = title,
-                       .columns = columns,
-                       .n_columns = n_columns,
-                       .mem = mem};
+    **out = (rc_table){
+        .name = name, .title = title, .columns = columns, .n_columns = n_columns, .mem = mem};
     return RC_OK;
 }
 

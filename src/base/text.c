@@ -91,10 +91,10 @@ const char *rc_text_nearest(const char *typed, const char *const *names, size_t 
     return best;
 }
 
-/* Length of the well-formed UTF-8 sequence at `at`, or 0. */
-static size_t utf8_length(const unsigned char *at, size_t n)
+size_t rc_text_utf8_length(const unsigned char *at, size_t n)
 {
-    static const unsigned char first_low[] = {0xC2, 0xE0, 0xF0}, first_high[] = {0xDF, 0xEF, 0xF4};
+    static const unsigned char first_low[] = {0xC2, 0xE0, 0xF0},
+                               first_high[] = {0xDF, 0xEF, 0xF4};
     for (size_t extra = 1; extra <= 3; extra++) {
         if (at[0] < first_low[extra - 1] || at[0] > first_high[extra - 1])
             continue;
@@ -118,7 +118,7 @@ const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t roo
     const unsigned char *at = (const unsigned char *)bytes;
     size_t used = 0;
     for (size_t i = 0; i < n;) {
-        size_t length = at[i] >= 0x20 && at[i] < 0x7F ? 1 : utf8_length(at + i, n - i);
+        size_t length = at[i] >= 0x20 && at[i] < 0x7F ? 1 : rc_text_utf8_length(at + i, n - i);
         if (used + (length ? length : 4) + 1 > room)
             break;
         if (length) {
@@ -133,4 +133,54 @@ const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t roo
     if (room)
         buf[used] = '\0';
     return buf;
+}
+
+static uint32_t decode_utf8(const unsigned char *at, size_t length)
+{
+    if (length == 1)
+        return at[0];
+    uint32_t point = at[0] & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++)
+        point = point << 6 | (at[i] & 0x3Fu);
+    return point;
+}
+
+typedef struct code_range {
+    uint32_t first, last;
+} code_range;
+
+static bool is_within(uint32_t point, const code_range *ranges, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (point >= ranges[i].first && point <= ranges[i].last)
+            return true;
+    return false;
+}
+
+/* The blocks of Unicode that matter in practice (Unicode 15, EastAsianWidth W and F, and the
+ * general categories Mn and Cf), not every single code point. */
+size_t rc_text_width(const char *text)
+{
+    static const code_range none[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD},
+                                      {0x0610, 0x061A}, {0x064B, 0x065F}, {0x1AB0, 0x1AFF},
+                                      {0x1DC0, 0x1DFF}, {0x200B, 0x200F}, {0x2060, 0x2064},
+                                      {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F},
+                                      {0xFEFF, 0xFEFF}};
+    static const code_range wide[] = {
+        {0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
+        {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+        {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
+        {0x20000, 0x3FFFD}};
+    const unsigned char *at = (const unsigned char *)text;
+    size_t n = strlen(text), width = 0;
+    for (size_t i = 0; i < n;) {
+        size_t length = at[i] < 0x80 ? 1 : rc_text_utf8_length(at + i, n - i);
+        uint32_t point = decode_utf8(at + i, length ? length : 1);
+        if (is_within(point, wide, sizeof wide / sizeof *wide))
+            width += 2;
+        else if (!is_within(point, none, sizeof none / sizeof *none))
+            width++;
+        i += length ? length : 1;
+    }
+    return width;
 }

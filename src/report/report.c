@@ -1,16 +1,84 @@
-/* report.c — chooses the writer of a format. */
+/* report.c — chooses the writer of a format.
+ *
+ * takes  rc_report or rc_table, whoever made it
+ * gives  bytes on a stream
+ */
 #include <recompute/report.h>
+
+#include "base/num.h"
+#include "report/cell.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+typedef struct format_row {
+    const char *name, *help;
+    rc_writer *write;
+} format_row;
+
+static const format_row rows[RC_FORMAT_COUNT] = {
+#define RC_FORMAT(name, NAME, help) {#name, help, rc_report_write_##name},
+#include "defs/formats.def"
+#undef RC_FORMAT
+};
+
+bool rc_format_find(const char *name, rc_format *format)
+{
+    for (size_t i = 0; i < RC_FORMAT_COUNT; i++) {
+        if (strcmp(name, rows[i].name) == 0) {
+            *format = (rc_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *rc_format_name(rc_format format)
+{
+    return rows[format].name;
+}
+
+const char *rc_format_help(rc_format format)
+{
+    return rows[format].help;
+}
+
+/* See https://no-color.org: set and not empty means no colour. */
+rc_style rc_style_of(FILE *to)
+{
+    rc_style style = {0};
+    int fd = fileno(to);
+    if (fd < 0 || !isatty(fd))
+        return style;
+    const char *no_color = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    style.has_colour = !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
+    struct winsize size;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        style.width = size.ws_col;
+    return style;
+}
 
 rc_code rc_report_write(const rc_report *report, rc_format format, FILE *to, rc_error *err)
 {
-    (void)report;
-    (void)format;
-    (void)to;
-    return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "no writer yet");
+    RC_ASSERT(format < RC_FORMAT_COUNT);
+    rc_arena *tmp = report->n ? report->at[0]->mem : NULL;
+    rc_mark mark = tmp ? rc_arena_mark(tmp) : (rc_mark){0};
+    rc_code code = rows[format].write(report, tmp, to, err);
+    if (tmp)
+        rc_arena_rewind(tmp, mark);
+    if (code == RC_OK && ferror(to))
+        return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "the report could not be written");
+    return code;
 }
 
 rc_code rc_table_write(const rc_table *table, rc_format format, FILE *to, rc_error *err)
 {
-    (void)table;
-    return rc_report_write(NULL, format, to, err);
+    rc_table borrowed =
+        *table; /* a report holds tables that may still grow; this one does not */
+    rc_report report = {.n = 0};
+    rc_report_add(&report, &borrowed, false);
+    return rc_report_write(&report, format, to, err);
 }
