@@ -25,12 +25,14 @@ typedef enum rc_doc_kind {
 typedef struct rc_doc rc_doc;
 struct rc_doc {
     rc_doc_kind kind;
-    rc_where where;   /* of the value */
-    const char *text; /* STRING: its bytes; other scalars: as written in the source; else NULL */
-    size_t n_bytes;   /* of text */
-    bool is_quoted;   /* the source quoted this scalar, so it is a string whatever it looks like */
-    int64_t i;        /* INT; BOOL 0 or 1 */
-    double f;         /* FLOAT; INT also, rounded */
+    rc_where where; /* of the value */
+    const char
+        *text;      /* STRING: its bytes; other scalars: as written in the source; else NULL */
+    size_t n_bytes; /* of text */
+    bool
+        is_quoted; /* the source quoted this scalar, so it is a string whatever it looks like */
+    int64_t i;     /* INT; BOOL 0 or 1 */
+    double f;      /* FLOAT; INT also, rounded */
 
     const char *tag; /* explicit tag or `_target_`-like type of the source, else NULL */
 
@@ -61,8 +63,9 @@ RC_API const rc_doc *rc_doc_find(const rc_doc *map, const char *key);
 /* The node at "a.b.c", or NULL. */
 RC_API const rc_doc *rc_doc_find_path(const rc_doc *map, const char *path);
 
-/* A plain scalar resolved as YAML 1.1/PyYAML and OmegaConf do: null ~, true/false, ints in base
- * 10/16/8/2 with `_`, floats incl. .inf .nan and 1e-5 forms, else string. Fills kind, i and f. */
+/* A plain scalar resolved as PyYAML (YAML 1.1) and OmegaConf do: null ~, true yes on, ints 12 1_000
+ * 0x1f 017 (octal) 0b11, floats incl. .inf .nan and 1e-5, else string; times such as 12:30 stay
+ * strings. Takes text, n_bytes and is_quoted; fills kind, i and f. */
 RC_API void rc_doc_resolve_scalar(rc_doc *node);
 
 /* One stable text form, for --dump and tests. */

@@ -111,12 +111,12 @@ static bool resolve_int(const char *text, int64_t *out)
     bool is_negative = *text == '-';
     const char *digits = text + (*text == '-' || *text == '+');
     bool is_int;
-    if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
+    if (digits[0] == '0' && digits[1] == 'x')
         is_int = parse_based_int(digits + 2, 16, out);
-    else if (digits[0] == '0' && (digits[1] == 'o' || digits[1] == 'O'))
-        is_int = parse_based_int(digits + 2, 8, out);
-    else if (digits[0] == '0' && (digits[1] == 'b' || digits[1] == 'B'))
+    else if (digits[0] == '0' && digits[1] == 'b')
         is_int = parse_based_int(digits + 2, 2, out);
+    else if (digits[0] == '0' && digits[1] != '\0')
+        is_int = parse_based_int(digits + 1, 8, out); /* 017 is fifteen there; 08 is a string */
     else
         is_int = parse_based_int(digits, 10, out);
     if (is_int && is_negative)

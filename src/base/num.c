@@ -32,16 +32,18 @@ int64_t rc_round_up(int64_t n, int64_t step)
     return (n + step - 1) & ~(step - 1);
 }
 
-/* `value` with 3 significant digits and one of `units`, `base` apart. */
+/* `value` with 3 significant digits and one of `units`, `base` apart. The unit is chosen for the
+ * rounded number: 1023.7 KiB is "1.00 MiB", never "1024 KiB". */
 static const char *format_scaled(double value, double base, const char *const *units,
                                  size_t n_units, char buf[32])
 {
     size_t unit = 0;
-    while (fabs(value) >= base && unit + 1 < n_units) {
+    while (fabs(value) >= base - 0.5 && unit + 1 < n_units) {
         value /= base;
         unit++;
     }
-    int digits = fabs(value) >= 100 || unit == 0 ? 0 : fabs(value) >= 10 ? 1 : 2;
+    double size = fabs(value);
+    int digits = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
     snprintf(buf, 32, "%.*f %s", digits, value, units[unit]);
     return buf;
 }
@@ -79,13 +81,18 @@ const char *rc_format_count(int64_t n, char buf[32])
 
 const char *rc_format_seconds(double seconds, char buf[32])
 {
-    if (seconds >= 3600)
-        snprintf(buf, 32, "%dh%02dm", (int)(seconds / 3600), (int)fmod(seconds / 60, 60));
-    else if (seconds >= 60)
-        snprintf(buf, 32, "%dm%02ds", (int)(seconds / 60), (int)fmod(seconds, 60));
-    else if (seconds >= 1)
+    double size = fabs(seconds);
+    long whole = size < 1e15 ? lround(size) : 0;
+    const char *sign = seconds < 0 ? "-" : "";
+    if (!(size < 1e15))
+        snprintf(buf, 32, "%g s", seconds);
+    else if (whole >= 3600)
+        snprintf(buf, 32, "%s%ldh%02ldm", sign, whole / 3600, whole / 60 % 60);
+    else if (size >= 59.95)
+        snprintf(buf, 32, "%s%ldm%02lds", sign, whole / 60, whole % 60);
+    else if (size >= 0.9995)
         snprintf(buf, 32, "%.1f s", seconds);
-    else if (seconds >= 1e-3)
+    else if (size >= 0.9995e-3)
         snprintf(buf, 32, "%.3g ms", seconds * 1e3);
     else
         snprintf(buf, 32, "%.3g us", seconds * 1e6);
@@ -118,20 +125,36 @@ bool rc_parse_bytes(const char *text, int64_t *bytes)
 {
     static const struct {
         const char *unit;
-        double factor;
-    } units[] = {{"", 1},         {"b", 1},        {"kib", 0x1p10}, {"mib", 0x1p20},
-                 {"gib", 0x1p30}, {"tib", 0x1p40}, {"kb", 1e3},     {"mb", 1e6},
-                 {"gb", 1e9},     {"tb", 1e12}};
+        int64_t factor;
+    } units[] = {{"", 1},
+                 {"b", 1},
+                 {"kib", 1LL << 10},
+                 {"mib", 1LL << 20},
+                 {"gib", 1LL << 30},
+                 {"tib", 1LL << 40},
+                 {"kb", 1000},
+                 {"mb", 1000000},
+                 {"gb", 1000000000},
+                 {"tb", 1000000000000}};
     char *end;
     double value = strtod(text, &end);
-    if (end == text || !(value >= 0) || !isdigit((unsigned char)text[0]))
+    size_t n_digits = strspn(text, "0123456789");
+    if (n_digits == 0 || !(value >= 0))
+        return false;
+    /* Whole numbers do not pass through a double, which holds 53 bits only. */
+    bool is_whole = end == text + n_digits;
+    errno = 0;
+    int64_t whole = strtoll(text, NULL, 10);
+    if (is_whole && errno)
         return false;
     while (*end == ' ')
         end++;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcasecmp(end, units[i].unit) != 0)
             continue;
-        double total = value * units[i].factor;
+        if (is_whole)
+            return rc_mul(whole, units[i].factor, bytes);
+        double total = value * (double)units[i].factor;
         if (!(total < 0x1p63))
             return false;
         *bytes = (int64_t)total;

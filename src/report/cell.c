@@ -84,6 +84,8 @@ static const char *exact_real(double value, char buf[40])
 {
     if (!isfinite(value))
         return NULL;
+    if (value == 0 && signbit(value))
+        return "-0.0"; /* "-0" would be read as the integer */
     for (int digits = 15; digits <= 17; digits++) {
         double back;
         snprintf(buf, 40, "%.*g", digits, value);

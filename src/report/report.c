@@ -3,6 +3,7 @@
  * takes  rc_report or rc_table, whoever made it
  * gives  bytes on a stream
  */
+#define _POSIX_C_SOURCE 200809L
 #include <recompute/report.h>
 
 #include "base/num.h"

@@ -1,0 +1,202 @@
+/* test_file.c — whole files in and out; what was there stays until the new one is complete. */
+#include "check.h"
+
+#include "base/file.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[256];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/recompute-file-XXXXXX", base ? base : "/tmp");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* Removes what a test left and says how many entries that were. */
+static int empty_folder(void)
+{
+    int n = 0;
+    DIR *all = opendir(folder);
+    assert_non_null(all);
+    for (struct dirent *entry; (entry = readdir(all));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        assert_int_equal(unlink(in_folder(entry->d_name)), 0);
+        n++;
+    }
+    closedir(all);
+    return n;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    empty_folder();
+    return rmdir(folder);
+}
+
+static void write_file(const char *name, const char *bytes, size_t n)
+{
+    rc_out_file file;
+    assert_ok(rc_out_file_open(in_folder(name), &file, NULL));
+    assert_int_equal(fwrite(bytes, 1, n, file.to), n);
+    assert_ok(rc_out_file_commit(&file, NULL));
+}
+
+static void written_bytes_are_read_back(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    const char *bytes;
+    size_t n;
+    write_file("a", "one\0two", 7);
+    assert_ok(rc_file_read(in_folder("a"), 7, mem, &bytes, &n, NULL));
+    assert_int_equal(n, 7);
+    assert_memory_equal(bytes, "one\0two\0", 8);
+    rc_map map;
+    assert_ok(rc_map_open(in_folder("a"), &map, NULL));
+    assert_int_equal(map.n_bytes, 7);
+    assert_memory_equal(map.at, "one\0two", 7);
+    rc_map_close(&map);
+    assert_int_equal(map.n_bytes, 0);
+    rc_arena_close(mem);
+    assert_int_equal(empty_folder(), 1);
+}
+
+static void old_content_stays_until_commit_and_after_abort(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_out_file file;
+    const char *bytes;
+    size_t n;
+    write_file("a", "old", 3);
+    assert_ok(rc_out_file_open(in_folder("a"), &file, NULL));
+    fputs("half of the new", file.to);
+    fflush(file.to);
+    assert_ok(rc_file_read(in_folder("a"), 100, mem, &bytes, &n, NULL));
+    assert_string_equal(bytes, "old");
+    rc_out_file_abort(&file);
+    rc_out_file_abort(&file); /* twice is fine */
+    assert_ok(rc_file_read(in_folder("a"), 100, mem, &bytes, &n, NULL));
+    assert_string_equal(bytes, "old");
+    rc_arena_close(mem);
+    assert_int_equal(empty_folder(), 1); /* no temporary is left */
+}
+
+static void commit_that_cannot_be_written_fails_and_cleans_up(void **state)
+{
+    (void)state;
+    rc_error err = {0};
+    rc_out_file file;
+    assert_int_equal(mkdir(in_folder("d"), 0700), 0);
+    assert_ok(rc_out_file_open(in_folder("d"), &file, NULL)); /* a file cannot replace it */
+    fputs("x", file.to);
+    assert_int_equal(rc_out_file_commit(&file, &err), RC_E_IO);
+    assert_non_null(strstr(err.where.file, "/d"));
+    assert_int_equal(rmdir(in_folder("d")), 0);
+    assert_int_equal(empty_folder(), 0);
+    assert_int_equal(rc_out_file_open("/nonexistent/x", &file, &(rc_error){0}), RC_E_IO);
+}
+
+static void full_device_is_an_error_not_a_short_file(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    rc_out_file file;
+    assert_ok(rc_out_file_open(in_folder("a"), &file, NULL));
+    assert_non_null(freopen("/dev/full", "wb", file.to));
+    fputs("x", file.to);
+    assert_int_equal(rc_out_file_commit(&file, NULL), RC_E_IO);
+    assert_int_equal(empty_folder(), 0);
+}
+
+static void limits_directories_and_missing_files_are_named(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    const char *bytes;
+    size_t n;
+    rc_map map;
+    write_file("a", "12345", 5);
+    rc_error err = {0};
+    assert_int_equal(rc_file_read(in_folder("a"), 4, mem, &bytes, &n, &err), RC_E_RANGE);
+    err = (rc_error){0};
+    assert_int_equal(rc_file_read(in_folder("none"), 9, mem, &bytes, &n, &err), RC_E_IO);
+    assert_non_null(strstr(err.where.file, "none"));
+    assert_non_null(strstr(err.msg, "No such file"));
+    err = (rc_error){0};
+    assert_int_equal(rc_file_read(folder, 9, mem, &bytes, &n, &err), RC_E_IO);
+    assert_non_null(strstr(err.msg, "directory"));
+    assert_int_equal(rc_map_open(folder, &map, NULL), RC_E_IO);
+    assert_int_equal(rc_map_open(in_folder("none"), &map, NULL), RC_E_IO);
+    rc_arena_close(mem);
+    empty_folder();
+}
+
+static void empty_file_maps_and_reads_as_zero_bytes(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    const char *bytes;
+    size_t n = 9;
+    rc_map map;
+    write_file("e", "", 0);
+    assert_ok(rc_map_open(in_folder("e"), &map, NULL));
+    assert_non_null(map.at);
+    assert_int_equal(map.n_bytes, 0);
+    rc_map_close(&map);
+    assert_ok(rc_file_read(in_folder("e"), 0, mem, &bytes, &n, NULL));
+    assert_int_equal(n, 0);
+    assert_string_equal(bytes, "");
+    rc_arena_close(mem);
+    empty_folder();
+}
+
+static void directories_are_made_with_their_parents(void **state)
+{
+    (void)state;
+    char deep[512];
+    snprintf(deep, sizeof deep, "%s/x/y/z", folder);
+    assert_ok(rc_path_make_directory(deep, NULL));
+    assert_ok(rc_path_make_directory(deep, NULL));
+    assert_true(rc_path_is_directory(deep));
+    write_file("f", "x", 1);
+    snprintf(deep, sizeof deep, "%s/f/g", folder);
+    assert_int_equal(rc_path_make_directory(deep, NULL), RC_E_IO);
+    assert_true(rc_path_exists(in_folder("f")));
+    assert_false(rc_path_is_directory(in_folder("f")));
+    assert_false(rc_path_exists(in_folder("nothing")));
+    assert_int_equal(rmdir(in_folder("x/y/z")), 0);
+    assert_int_equal(rmdir(in_folder("x/y")), 0);
+    assert_int_equal(rmdir(in_folder("x")), 0);
+    empty_folder();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(written_bytes_are_read_back),
+        cmocka_unit_test(old_content_stays_until_commit_and_after_abort),
+        cmocka_unit_test(commit_that_cannot_be_written_fails_and_cleans_up),
+        cmocka_unit_test(full_device_is_an_error_not_a_short_file),
+        cmocka_unit_test(limits_directories_and_missing_files_are_named),
+        cmocka_unit_test(empty_file_maps_and_reads_as_zero_bytes),
+        cmocka_unit_test(directories_are_made_with_their_parents),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
