@@ -1,0 +1,253 @@
+/* read/safetensors.c — reads the header of a safetensors file, mistrusting every number in it.
+ *
+ * takes  a path
+ * gives  names, types, shapes and places inside the mapping
+ * next   train/weights.c copies values into parameters
+ */
+#include "read/safetensors.h"
+
+#include "base/num.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The format's own limit; a header of more is refused by the reference reader too. */
+enum { MOST_HEADER_BYTES = 100 * 1000 * 1000 };
+
+static const struct {
+    const char *name;
+    int64_t bytes;
+    rc_dtype dtype;
+} types[] = {
+    {"F32", 4, RC_F32},
+    {"BF16", 2, RC_BF16},
+    {"F16", 2, RC_F16},
+    {"I64", 8, RC_I64},
+    {"I32", 4, RC_I32},
+    {"U8", 1, RC_U8},
+    {"F64", 8, RC_DTYPE_COUNT},
+    {"I16", 2, RC_DTYPE_COUNT},
+    {"I8", 1, RC_DTYPE_COUNT},
+    {"BOOL", 1, RC_DTYPE_COUNT},
+    {"U16", 2, RC_DTYPE_COUNT},
+    {"U32", 4, RC_DTYPE_COUNT},
+    {"U64", 8, RC_DTYPE_COUNT},
+    {"F8_E4M3", 1, RC_DTYPE_COUNT},
+    {"F8_E5M2", 1, RC_DTYPE_COUNT},
+};
+enum { N_TYPES = sizeof types / sizeof *types };
+
+typedef struct header {
+    const char *path;
+    const unsigned char *data; /* after the JSON */
+    int64_t data_bytes;
+    rc_arena *mem;
+} header;
+
+static rc_code bad(const header *from, const char *name, const char *what, rc_error *err)
+{
+    char safe[160];
+    rc_text_printable(name, strlen(name), safe, sizeof safe);
+    return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = from->path}, "tensor %s %s", safe, what);
+}
+
+static rc_code read_shape(const header *from, const json_t *shape, rc_file_tensor *tensor,
+                          int64_t *n_elem, rc_error *err)
+{
+    *n_elem = 1;
+    if (!json_is_array(shape))
+        return bad(from, tensor->name, "has no shape; a list of sizes is needed", err);
+    if (json_array_size(shape) > RC_TENSOR_MAX_DIMS)
+        return bad(from, tensor->name, "has more than 8 dimensions", err);
+    tensor->n_dims = (int)json_array_size(shape);
+    for (int i = 0; i < tensor->n_dims; i++) {
+        const json_t *dim = json_array_get(shape, (size_t)i);
+        tensor->dims[i] = json_integer_value(dim);
+        if (!json_is_integer(dim) || tensor->dims[i] < 0)
+            return bad(from, tensor->name, "has a size that is no integer at or above 0", err);
+        if (!rc_mul(*n_elem, tensor->dims[i], n_elem))
+            return bad(from, tensor->name, "has more than 2^63 elements", err);
+    }
+    return RC_OK;
+}
+
+static rc_code read_place(const header *from, const json_t *offsets, int64_t n_bytes,
+                          rc_file_tensor *tensor, rc_error *err)
+{
+    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !json_is_integer(begin) ||
+        !json_is_integer(end))
+        return bad(from, tensor->name, "has no data_offsets; [begin, end] is needed", err);
+    int64_t first = json_integer_value(begin), after = json_integer_value(end);
+    if (first < 0 || after < first || after > from->data_bytes)
+        return bad(from, tensor->name, "lies outside the file; it is cut off or damaged", err);
+    if (after - first != n_bytes)
+        return bad(from, tensor->name, "has a shape that does not match its number of bytes",
+                   err);
+    tensor->at = from->data + first;
+    tensor->n_bytes = n_bytes;
+    return RC_OK;
+}
+
+static rc_code read_tensor(const header *from, const char *name, const json_t *entry,
+                           rc_file_tensor *tensor, rc_error *err)
+{
+    int64_t n_elem, n_bytes;
+    int type = 0;
+    RC_TRY(rc_arena_copy(from->mem, name, strlen(name), &tensor->name, err));
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    if (!dtype)
+        return bad(from, name, "has no dtype", err);
+    while (type < N_TYPES && strcmp(types[type].name, dtype) != 0)
+        type++;
+    if (type == N_TYPES)
+        return bad(from, name, "has a dtype that the format does not know", err);
+    tensor->dtype_name = types[type].name;
+    tensor->dtype = types[type].dtype;
+    RC_TRY(read_shape(from, json_object_get(entry, "shape"), tensor, &n_elem, err));
+    if (!rc_mul(n_elem, types[type].bytes, &n_bytes))
+        return bad(from, name, "has more than 2^63 bytes", err);
+    return read_place(from, json_object_get(entry, "data_offsets"), n_bytes, tensor, err);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const rc_file_tensor *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->n_bytes < y->n_bytes ? -1 : x->n_bytes > y->n_bytes; /* empty ones first */
+}
+
+/* Every byte of the data belongs to exactly one tensor. */
+static rc_code check_cover(const header *from, const rc_safetensors *file, rc_error *err)
+{
+    const unsigned char *at = from->data;
+    for (size_t i = 0; i < file->n; i++) {
+        if (file->at[i].at != at)
+            return bad(from, file->at[i].name,
+                       file->at[i].at < (const void *)at ? "overlaps another one"
+                                                         : "leaves a gap before it",
+                       err);
+        at += file->at[i].n_bytes;
+    }
+    if (at != from->data + from->data_bytes)
+        return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = from->path},
+                       "has %" PRId64 " bytes behind its last tensor",
+                       (int64_t)(from->data + from->data_bytes - at));
+    return RC_OK;
+}
+
+static rc_code read_tensors(const header *from, json_t *root, rc_safetensors *file,
+                            rc_error *err)
+{
+    const char *name;
+    json_t *entry;
+    RC_TRY(RC_NEW(from->mem, &file->at, json_object_size(root), err));
+    json_object_foreach(root, name, entry)
+    {
+        if (strcmp(name, "__metadata__") == 0)
+            continue;
+        if (!json_is_object(entry))
+            return bad(from, name, "is no object with dtype, shape and data_offsets", err);
+        RC_TRY(read_tensor(from, name, entry, &file->at[file->n], err));
+        file->n++;
+    }
+    if (file->n > 0)
+        qsort(file->at, file->n, sizeof *file->at, by_place);
+    return check_cover(from, file, err);
+}
+
+static rc_code read_header(rc_arena *mem, rc_safetensors *file, rc_error *err)
+{
+    const unsigned char *at = file->map.at;
+    rc_where where = {.file = file->path};
+    uint64_t n = 0;
+    if (file->map.n_bytes < 8)
+        return RC_FAIL(err, RC_E_INPUT, where, "is too short for a safetensors file");
+    for (int i = 0; i < 8; i++)
+        n |= (uint64_t)at[i] << (8 * i);
+    if (n > MOST_HEADER_BYTES || n > file->map.n_bytes - 8)
+        return RC_FAIL(err, RC_E_INPUT, where,
+                       "is no safetensors file: its header would have %" PRIu64
+                       " bytes, the file has %zu",
+                       n, file->map.n_bytes);
+    json_error_t why;
+    json_t *root = json_loadb((const char *)at + 8, (size_t)n, JSON_REJECT_DUPLICATES, &why);
+    if (!root || !json_is_object(root)) {
+        char safe[200];
+        rc_text_printable(why.text, root ? 0 : strlen(why.text), safe, sizeof safe);
+        json_decref(root);
+        return RC_FAIL(err, RC_E_INPUT, where, "has a header that is no JSON object: %s", safe);
+    }
+    header from = {.path = file->path,
+                   .data = at + 8 + n,
+                   .data_bytes = (int64_t)(file->map.n_bytes - 8 - n),
+                   .mem = mem};
+    rc_code code = read_tensors(&from, root, file, err);
+    json_decref(root);
+    return code;
+}
+
+rc_code rc_safetensors_open(const char *path, rc_arena *mem, rc_safetensors *out, rc_error *err)
+{
+    *out = (rc_safetensors){0};
+    RC_TRY(rc_arena_copy(mem, path, strlen(path), &out->path, err));
+    RC_TRY(rc_map_open(out->path, &out->map, err));
+    rc_code code = read_header(mem, out, err);
+    if (code != RC_OK)
+        rc_safetensors_close(out);
+    return code;
+}
+
+void rc_safetensors_close(rc_safetensors *file)
+{
+    if (file->map.at)
+        rc_map_close(&file->map);
+    file->n = 0;
+}
+
+const rc_file_tensor *rc_safetensors_find(const rc_safetensors *file, const char *name)
+{
+    for (size_t i = 0; i < file->n; i++)
+        if (strcmp(file->at[i].name, name) == 0)
+            return &file->at[i];
+    return NULL;
+}
+
+/* IEEE half to single: a subnormal half is m * 2^-24, everything else moves its fields. */
+static float half_to_f32(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = (half >> 10) & 31u;
+    uint32_t fraction = half & 1023u, bits;
+    float value;
+    if (exponent == 0) {
+        value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    exponent = exponent == 31 ? 255 : exponent + 112;
+    bits = sign | exponent << 23 | fraction << 13;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+void rc_file_tensor_to_f32(const rc_file_tensor *tensor, int64_t first, int64_t n, float *out)
+{
+    const unsigned char *at = tensor->at;
+    at += first * rc_dtype_bytes(tensor->dtype);
+    if (tensor->dtype == RC_F32) {
+        memcpy(out, at, (size_t)n * sizeof *out);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, at + 2 * i, sizeof half);
+        uint32_t bits = (uint32_t)half << 16;
+        if (tensor->dtype == RC_BF16)
+            memcpy(&out[i], &bits, sizeof bits);
+        else
+            out[i] = half_to_f32(half);
+    }
+}

@@ -1,0 +1,74 @@
+/* safetensors.h — the file format of weights: read from strangers, written for everyone.
+ *
+ * A file is u64 n (little-endian) | n bytes of JSON | data. The JSON is one object: name ->
+ * {"dtype": "F32", "shape": [..], "data_offsets": [begin, end)} relative to the data, and
+ * optionally "__metadata__": {string: string}.
+ */
+#ifndef RC_READ_SAFETENSORS_H
+#define RC_READ_SAFETENSORS_H
+
+#include "base/file.h"
+
+#include <recompute/op.h>
+
+enum { RC_TENSOR_MAX_DIMS = 8 };
+
+typedef struct rc_file_tensor {
+    const char *name;
+    const char *dtype_name; /* as in the file: "F32" */
+    rc_dtype dtype;         /* RC_DTYPE_COUNT for one that no kernel here computes with */
+    int n_dims;
+    int64_t dims[RC_TENSOR_MAX_DIMS];
+    const void *at; /* into the mapping, or what is to be written; may be unaligned when read */
+    int64_t n_bytes;
+} rc_file_tensor;
+
+typedef struct rc_safetensors {
+    const char *path;
+    rc_map map;
+    rc_file_tensor *at; /* in the order of the data */
+    size_t n;
+} rc_safetensors;
+
+/**
+ * Opens a file and checks all of its header.
+ *
+ * errors  RC_E_IO, RC_E_MEMORY; RC_E_INPUT when the header is no JSON of this form, when a shape
+ *         does not match its bytes, or when tensors overlap, leave gaps or pass the file's end;
+ *         *out then needs no close
+ * source  the format's description in huggingface/safetensors README.md, "Format"
+ */
+RC_MUST_CHECK
+rc_code rc_safetensors_open(const char *path, rc_arena *mem, rc_safetensors *out,
+                            rc_error *err);
+void rc_safetensors_close(rc_safetensors *file);
+
+/* The tensor of that name, or NULL. */
+const rc_file_tensor *rc_safetensors_find(const rc_safetensors *file, const char *name);
+
+/* `n` elements of a floating tensor from element `first` on, as f32; the range lies inside.
+ * takes  tensor  F32, BF16 or F16 */
+void rc_file_tensor_to_f32(const rc_file_tensor *tensor, int64_t first, int64_t n, float *out);
+
+/* What a file is to hold. Of each tensor `name`, `dtype`, `n_dims`, `dims` and `at` are read. */
+typedef struct rc_pair {
+    const char *key, *value;
+} rc_pair;
+typedef struct rc_file_content {
+    const rc_file_tensor *tensors;
+    size_t n_tensors;
+    const rc_pair *metadata; /* may be NULL with n_metadata 0 */
+    size_t n_metadata;
+} rc_file_content;
+
+/**
+ * Writes a file atomically, the tensors in the given order.
+ *
+ * takes   tmp  for the header; rewound
+ * errors  RC_E_IO, RC_E_MEMORY, RC_E_RANGE
+ */
+RC_MUST_CHECK
+rc_code rc_safetensors_write(const char *path, const rc_file_content *content, rc_arena *tmp,
+                             rc_error *err);
+
+#endif

@@ -1,0 +1,58 @@
+/* tokens.h — files of tokens: Megatron's indexed dataset, or any file read as bytes.
+ *
+ * Everything a stranger's file could get wrong is found when it is opened: afterwards every
+ * sequence lies inside the mapped data. Only token values are checked when they are read, since
+ * looking at all of them would read the whole file.
+ */
+#ifndef RC_READ_TOKENS_H
+#define RC_READ_TOKENS_H
+
+#include "base/file.h"
+
+#include <recompute/arena.h>
+
+enum {
+    RC_TEXT_EOD = 256,  /* the token after the last byte of a text file */
+    RC_TEXT_VOCAB = 257 /* 256 bytes and the end of the document */
+};
+
+typedef struct rc_tokens {
+    const char *path;    /* as the user wrote it */
+    bool is_text;        /* one sequence: the bytes and RC_TEXT_EOD */
+    rc_map data;         /* the .bin, or the text */
+    rc_map index;        /* the .idx */
+    int64_t n_sequences; /* what Megatron's GPT dataset calls documents */
+    int64_t n_tokens;    /* of all sequences */
+    int dtype;           /* .idx: the code of the token type */
+    int64_t elem_bytes;  /* .idx: bytes of a token */
+} rc_tokens;
+
+/**
+ * Opens `path`: the prefix of a .bin and .idx pair where PREFIX.idx exists, else a text file.
+ *
+ * takes   path  borrowed; must outlive the result
+ * errors  RC_E_IO when a file is missing, RC_E_INPUT when an .idx contradicts itself or its .bin,
+ *         RC_E_UNSUPPORTED for tokens that are not integers; *out then needs no close
+ * cost    one pass over the .idx; the data is mapped, not read
+ * source  Megatron-LM megatron/core/datasets/indexed_dataset.py, _IndexWriter and _IndexReader
+ */
+RC_MUST_CHECK
+rc_code rc_tokens_open(const char *path, rc_tokens *out, rc_error *err);
+void rc_tokens_close(rc_tokens *tokens);
+
+/* The two formats behind rc_tokens_open: text_data.c's is a plain mapping, indexed.c's a pair. */
+RC_MUST_CHECK
+rc_code rc_text_tokens_open(const char *path, rc_tokens *out, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_indexed_tokens_open(const char *prefix, rc_tokens *out, rc_error *err);
+
+/* Tokens of a sequence; 0 <= sequence < n_sequences. */
+int64_t rc_tokens_length(const rc_tokens *tokens, int64_t sequence);
+
+/* Copies `n` tokens of a sequence from its token `first` on; the range lies inside the sequence.
+ * errors  RC_E_INPUT when one is not in [0, vocab), naming the file, the sequence and the token */
+RC_MUST_CHECK
+rc_code rc_tokens_read(const rc_tokens *tokens, int64_t sequence, int64_t first, int64_t n,
+                       int64_t vocab, int32_t *out, rc_error *err);
+
+#endif
