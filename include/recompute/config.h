@@ -2,7 +2,8 @@
  *
  * Fields carry Megatron's own names (src/defs/fields.def, one row each). `null` is a value:
  * an INT is then RC_NULL_INT, a REAL NAN, a BOOL false, a STR NULL, a LIST has at == NULL (an
- * empty list has at != NULL and n == 0). `origin[RC_FIELD_x].is_null` says it for all types.
+ * empty list has at != NULL and n == 0), a RAW NULL. `origin[RC_FIELD_x].is_null` says it for all
+ * types. RAW is for the few settings that may be of several types; the check reads the node.
  */
 #ifndef RECOMPUTE_CONFIG_H
 #define RECOMPUTE_CONFIG_H
@@ -27,6 +28,7 @@ typedef double rc_field_REAL;
 typedef bool rc_field_BOOL;
 typedef const char *rc_field_STR;
 typedef rc_strings rc_field_LIST;
+typedef const rc_doc *rc_field_RAW;
 
 typedef enum rc_field_type {
     RC_FIELD_TYPE_INT,
@@ -34,7 +36,8 @@ typedef enum rc_field_type {
     RC_FIELD_TYPE_REAL,
     RC_FIELD_TYPE_BOOL,
     RC_FIELD_TYPE_STR,
-    RC_FIELD_TYPE_LIST
+    RC_FIELD_TYPE_LIST,
+    RC_FIELD_TYPE_RAW
 } rc_field_type;
 
 typedef enum rc_field {
@@ -56,8 +59,9 @@ typedef enum rc_origin_kind {
 typedef struct rc_origin {
     rc_origin_kind kind;
     bool is_null;
-    rc_where where;     /* of the value in the user's input */
-    const rc_doc *node; /* the raw value, NULL for defaults: its kind tells 2 from 2.0 and true */
+    rc_where where; /* of the value in the user's input */
+    const rc_doc
+        *node; /* the raw value, NULL for defaults: its kind tells 2 from 2.0 and true */
 } rc_origin;
 
 /* A key of the input that is no field. */
@@ -67,6 +71,13 @@ typedef struct rc_unknown_key {
     const char *nearest; /* known key to suggest, or NULL */
 } rc_unknown_key;
 
+/* Whose rules and defaults the inputs call for. */
+typedef enum rc_framework {
+    RC_FRAMEWORK_BRIDGE,      /* sections, as in Megatron Bridge and our own files */
+    RC_FRAMEWORK_MEGATRON_LM, /* an argument line, script or dump */
+    RC_FRAMEWORK_CORE         /* fields of TransformerConfig alone */
+} rc_framework;
+
 typedef struct rc_config {
 #define RC_FIELD(name, key, type, dflt, flag, help) rc_field_##type name;
 #include "defs/fields.def"
@@ -74,6 +85,7 @@ typedef struct rc_config {
     rc_origin origin[RC_FIELD_COUNT];
     rc_unknown_key *unknown;
     size_t n_unknown;
+    rc_framework framework;
 } rc_config;
 
 /* Facts of a field, from its row. */
@@ -83,7 +95,16 @@ typedef struct rc_field_facts {
 } rc_field_facts;
 RC_API const rc_field_facts *rc_field_find(rc_field field);
 
-/* One source of settings, a map of sections as Bridge writes them: {model: {num_layers: 4}}. */
+/* The field with that name (`num_layers`), or RC_FIELD_COUNT. */
+RC_API rc_field rc_field_find_name(const char *name);
+
+/* One source of settings: a map of sections as Bridge writes them, {model: {num_layers: 4}}.
+ * Four sections are flat maps in another tongue:
+ *   megatron_args  Megatron-LM arguments by name, dashes as underscores; a switch is true
+ *   hf_config      a Hugging Face config.json
+ *   core           fields of TransformerConfig by name, as in the rules of Megatron Core
+ *   fields         our field names, saying nothing about a framework (presets)
+ * A scalar outside every section is read as in megatron_args, then by field name. */
 typedef struct rc_input {
     const rc_doc *doc;
     rc_origin_kind kind;
@@ -95,11 +116,13 @@ typedef struct rc_input {
  * takes   inputs  borrowed; must outlive the config
  * gives   *out    every field set; nothing derived yet: what was null is null
  * errors  RC_E_INPUT with the position when a value is not of its field's type
+ * cost    one pass over the inputs; a table of the field names is built once per call
  */
 RC_MUST_CHECK
 RC_API rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem,
                               rc_config **out, rc_error *err);
-/* Fails with RC_E_INPUT at the first unknown key, naming the nearest known one. */
+/* Fails with RC_E_INPUT at the first unknown key, naming the nearest known one, or the section
+ * in which that name stands. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err);
 RC_API void rc_config_print(const rc_config *cfg, FILE *to);
@@ -107,10 +130,24 @@ RC_MUST_CHECK
 RC_API rc_code rc_config_table(const rc_config *cfg, rc_arena *mem, rc_table **out,
                                rc_error *err);
 
-/* What a setting resolves to when it is null, as Megatron derives it. */
-RC_API int64_t rc_config_head_dim(const rc_config *cfg);   /* d */
-RC_API int64_t rc_config_groups(const rc_config *cfg);     /* g */
-RC_API int64_t rc_config_ffn(const rc_config *cfg);        /* f */
+/* A config from a flat map of TransformerConfig fields, as one line of `--jsonl` has it. */
+RC_MUST_CHECK
+RC_API rc_code rc_config_from_core_json(const rc_doc *fields, rc_arena *mem, rc_config **out,
+                                        rc_error *err);
+
+/* A field's value as text in YAML's notation ("null", "4", "[core_attn]"), taken from `mem`. */
+RC_MUST_CHECK
+RC_API rc_code rc_config_show(const rc_config *cfg, rc_field field, rc_arena *mem,
+                              const char **out, rc_error *err);
+RC_API const char *rc_origin_kind_name(rc_origin_kind kind); /* "default", "file", ... */
+
+/* What a setting resolves to when it is null, as Megatron derives it; RC_NULL_INT when what it
+ * derives from is null too. */
+RC_API int64_t rc_config_head_dim(const rc_config *cfg); /* d */
+RC_API int64_t rc_config_groups(const rc_config *cfg);   /* g */
+/* f: 4h; on Megatron-LM's command line with a gated unit the 8h/3 of its arguments.py, rounded
+ * down to a multiple of 64 (int((4 * h * 2 / 3) / 64) * 64), so that parameters stay as many. */
+RC_API int64_t rc_config_ffn(const rc_config *cfg);
 /* V padded; `tokenizer_size` is used where vocab_size is null (256 + 1 for bytes). */
 RC_API int64_t rc_config_vocab(const rc_config *cfg, int64_t tokenizer_size);
 

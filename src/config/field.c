@@ -1,6 +1,8 @@
 /* field.c — the rows of fields.def as data. */
 #include <recompute/config.h>
 
+#include <string.h>
+
 static const rc_field_facts facts[RC_FIELD_COUNT] = {
 #define RC_FIELD(name, key, type, dflt, flag, help)                                            \
     {#name, key, dflt, flag, help, RC_FIELD_TYPE_##type},
@@ -11,4 +13,12 @@ static const rc_field_facts facts[RC_FIELD_COUNT] = {
 const rc_field_facts *rc_field_find(rc_field field)
 {
     return &facts[field];
+}
+
+rc_field rc_field_find_name(const char *name)
+{
+    for (int i = 0; i < RC_FIELD_COUNT; i++)
+        if (strcmp(facts[i].name, name) == 0)
+            return (rc_field)i;
+    return RC_FIELD_COUNT;
 }

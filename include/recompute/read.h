@@ -1,0 +1,54 @@
+/* read.h — bytes of strangers in, rc_doc out. Nothing in an input is ever executed, fetched or
+ * opened as a path; hostile bytes give a clear error with a position.
+ *
+ * All readers copy what they keep into `mem`, so the caller's bytes may go. Limits (a file past
+ * one is refused with its position): RC_READ_MAX_BYTES, RC_READ_MAX_NODES, RC_READ_MAX_DEPTH.
+ */
+#ifndef RECOMPUTE_READ_H
+#define RECOMPUTE_READ_H
+
+#include <recompute/arena.h>
+#include <recompute/doc.h>
+#include <recompute/error.h>
+
+enum {
+    RC_READ_MAX_BYTES = 64 * 1024 * 1024,
+    RC_READ_MAX_NODES = 500 * 1000, /* values of one document, aliases expanded */
+    RC_READ_MAX_DEPTH = 48          /* lists and maps inside each other */
+};
+
+/**
+ * One configuration file ("-" is standard input) as a tree.
+ *
+ * takes   path    read by its extension (readers.def), else by how its bytes look
+ * errors  RC_E_IO when the file cannot be read; RC_E_INPUT with line and column when it is not
+ *         what it should be; RC_E_RANGE past a limit
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_doc_read(const char *path, rc_arena *mem, rc_doc **out, rc_error *err);
+
+/* One YAML document. Aliases and merge keys are expanded within a budget; a duplicate key, a
+ * second document, a NUL or a byte that is no UTF-8 is refused. An empty file is an empty map.
+ * `path` names the input in messages. */
+RC_MUST_CHECK
+RC_API rc_code rc_yaml_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                            rc_doc **out, rc_error *err);
+
+/* One JSON value as RFC 8259 has it, with NaN and Infinity as Python writes them. */
+RC_MUST_CHECK
+RC_API rc_code rc_json_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                            rc_doc **out, rc_error *err);
+
+/**
+ * Overrides as the shell left them: words such as `model.recompute_modules=[core_attn,moe_act]`.
+ *
+ * takes   words   Hydra's grammar: `+`, `++` and `~` in front; lists, maps, quotes, escapes
+ * gives   *out    a map of nested maps, later words winning; a deleted key (`~a.b`) is null
+ * errors  RC_E_INPUT; the position's file is "command line", its line the word's number from 1,
+ *         its column in the word, its text the word
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_override_read(const char *const *words, size_t n_words, rc_arena *mem,
+                                rc_doc **out, rc_error *err);
+
+#endif

@@ -1,0 +1,251 @@
+/* config/config.c — the settings of one run out of several inputs, later ones winning.
+ *
+ * takes  trees of sections (rc_doc), each with what kind of source it is
+ * gives  rc_config: every field set and with its origin; keys that are no field are kept aside
+ * next   check/ judges it, graph/ builds from it
+ *
+ * The walk goes over the inputs' keys, not over our fields, and finds each in a hash table: a
+ * file of Bridge has hundreds of keys that are none of ours.
+ */
+#include "base/text.h"
+#include "config/make.h"
+#include "config/value.h"
+
+#include <string.h>
+
+enum { MAX_PATH_BYTES = 512, MAX_HOPS = 8 };
+
+/* The node that "${a.b}" refers to, in the last input that has it; NULL for anything else. */
+static const rc_doc *find_interpolated(const rc_maker *maker, const rc_doc *node)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    char path[MAX_PATH_BYTES];
+    size_t n = node->n_bytes;
+    if (n < 4 || n - 3 >= sizeof path || node->text[n - 1] != '}')
+        return NULL;
+    memcpy(path, node->text + 2, n - 3);
+    path[n - 3] = '\0';
+    if (path[strspn(path, plain)] != '\0')
+        return NULL;
+    const rc_doc *found = NULL;
+    for (size_t i = maker->n_inputs; i > 0 && !found; i--)
+        found = rc_doc_find_path(maker->inputs[i - 1].doc, path);
+    return found;
+}
+
+rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const char *shown,
+                     rc_error *err)
+{
+    rc_field_type type = rc_field_find(field)->type;
+    const rc_doc *value = node;
+    for (int hop = 0; value->kind == RC_DOC_STRING && strncmp(value->text, "${", 2) == 0;
+         hop++) {
+        const rc_doc *next = hop < MAX_HOPS ? find_interpolated(maker, value) : NULL;
+        bool is_text = type == RC_FIELD_TYPE_STR || type == RC_FIELD_TYPE_RAW;
+        if (!next && is_text)
+            break;
+        if (!next)
+            return RC_FAIL(err, RC_E_INPUT, node->where,
+                           "%s refers to something known only when the job starts; give its "
+                           "value as an override",
+                           shown);
+        value = next;
+    }
+    return rc_value_set(maker->cfg, field, value, maker->kind, shown, maker->mem, err);
+}
+
+rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err)
+{
+    if (maker->keys.slots)
+        return RC_OK;
+    RC_TRY(rc_names_make(&maker->keys, RC_FIELD_COUNT, maker->mem, err));
+    RC_TRY(rc_names_make(&maker->prefixes, RC_FIELD_COUNT, maker->mem, err));
+    RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_BRIDGE, err));
+    for (int i = 0; i < RC_FIELD_COUNT; i++) {
+        const char *key = rc_field_find((rc_field)i)->key;
+        if (*key)
+            rc_names_add(&maker->keys, key, i);
+    }
+    rc_aliases rows = rc_aliases_find(RC_TONGUE_BRIDGE);
+    for (size_t i = 0; i < RC_FIELD_COUNT + rows.n; i++) {
+        const char *key = i < RC_FIELD_COUNT ? rc_field_find((rc_field)i)->key
+                                             : rows.at[i - RC_FIELD_COUNT].name;
+        for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.')) {
+            char prefix[MAX_PATH_BYTES];
+            size_t n = (size_t)(dot - key);
+            memcpy(prefix, key, n);
+            prefix[n] = '\0';
+            const char *copy;
+            if (rc_names_find(&maker->prefixes, prefix) >= 0)
+                continue;
+            RC_TRY(rc_arena_copy(maker->mem, prefix, n, &copy, err));
+            rc_names_add(&maker->prefixes, copy, 0);
+        }
+    }
+    return RC_OK;
+}
+
+static rc_code defer(rc_maker *maker, const rc_alias *row, const rc_doc *node, rc_error *err)
+{
+    if (maker->n_late == maker->n_late_room) {
+        size_t n_room = maker->n_late_room ? maker->n_late_room * 2 : 32;
+        rc_late *larger;
+        RC_TRY(RC_NEW(maker->mem, &larger, n_room, err));
+        if (maker->n_late)
+            memcpy(larger, maker->late, maker->n_late * sizeof *larger);
+        maker->late = larger;
+        maker->n_late_room = n_room;
+    }
+    maker->late[maker->n_late++] = (rc_late){row, node};
+    return RC_OK;
+}
+
+/* `~model` and `model: null` of an override: every field under the path back to its default. */
+static rc_code reset_section(rc_maker *maker, const char *path, rc_error *err)
+{
+    size_t n = strlen(path);
+    for (int i = 0; i < RC_FIELD_COUNT; i++) {
+        const char *key = rc_field_find((rc_field)i)->key;
+        if (strncmp(key, path, n) == 0 && key[n] == '.')
+            RC_TRY(rc_value_set_default(maker->cfg, (rc_field)i, maker->mem, err));
+    }
+    return RC_OK;
+}
+
+static bool is_machinery(const char *key)
+{
+    size_t n = strlen(key); /* _target_, _partial_, _call_, ... */
+    return n > 2 && key[0] == '_' && key[n - 1] == '_';
+}
+
+static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *prefix,
+                            rc_error *err);
+
+static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, rc_error *err)
+{
+    int field = rc_names_find(&maker->keys, path);
+    const rc_alias *alias = rc_maker_find_alias(maker, RC_TONGUE_BRIDGE, path);
+    bool is_prefix = rc_names_find(&maker->prefixes, path) >= 0;
+    if (field >= 0)
+        RC_TRY(rc_maker_set(maker, (rc_field)field, node, path, err));
+    if (alias)
+        RC_TRY(defer(maker, alias, node, err));
+    if (is_prefix && node->kind == RC_DOC_MAP)
+        return read_section(maker, node, path, err);
+    if (is_prefix && node->kind == RC_DOC_NULL && node->tag)
+        return reset_section(maker, path, err);
+    if (field >= 0 || alias || (is_prefix && node->kind == RC_DOC_NULL))
+        return RC_OK;
+    if (is_prefix)
+        return RC_FAIL(err, RC_E_INPUT, node->where, "%s must be a map of settings: %s.NAME",
+                       path, path);
+    return rc_maker_note_unknown(maker, path, node->key_where, err);
+}
+
+static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *prefix,
+                            rc_error *err)
+{
+    char path[MAX_PATH_BYTES];
+    size_t n_prefix = strlen(prefix);
+    memcpy(path, prefix, n_prefix);
+    path[n_prefix++] = '.';
+    for (const rc_doc *node = map->child; node; node = node->next) {
+        size_t n = strlen(node->key);
+        if (is_machinery(node->key))
+            continue;
+        if (n_prefix + n >= sizeof path) {
+            RC_TRY(rc_maker_note_unknown(maker, node->key, node->key_where, err));
+            continue;
+        }
+        memcpy(path + n_prefix, node->key, n + 1);
+        RC_TRY(read_key(maker, node, path, err));
+    }
+    return RC_OK;
+}
+
+/* Sections that are flat maps in another tongue (config.h). */
+static const struct {
+    const char *key;
+    rc_code (*read)(rc_maker *maker, const rc_doc *map, rc_error *err);
+} flat_sections[] = {
+    {"megatron_args", rc_maker_read_args},  {"hf_config", rc_maker_read_hf},
+    {"core", rc_maker_read_names},          {"fields", rc_maker_read_names},
+    {"language_model", rc_maker_read_args}, /* these two of --yaml-cfg */
+    {"model_parallel", rc_maker_read_args},
+};
+
+static rc_code read_top(rc_maker *maker, const rc_doc *node, rc_error *err)
+{
+    for (size_t i = 0; i < sizeof flat_sections / sizeof *flat_sections; i++)
+        if (node->kind == RC_DOC_MAP && strcmp(node->key, flat_sections[i].key) == 0)
+            return flat_sections[i].read(maker, node, err);
+    if (strlen(node->key) >= MAX_PATH_BYTES)
+        return rc_maker_note_unknown(maker, node->key, node->key_where, err);
+    bool is_section = node->kind == RC_DOC_MAP || rc_names_find(&maker->keys, node->key) >= 0 ||
+                      rc_names_find(&maker->prefixes, node->key) >= 0 ||
+                      rc_maker_find_alias(maker, RC_TONGUE_BRIDGE, node->key);
+    return is_section ? read_key(maker, node, node->key, err)
+                      : rc_maker_read_arg(maker, node, err);
+}
+
+static rc_code read_input(rc_maker *maker, const rc_input *input, rc_error *err)
+{
+    const rc_doc *doc = input->doc;
+    if (doc->kind == RC_DOC_NULL)
+        return RC_OK;
+    if (doc->kind != RC_DOC_MAP)
+        return RC_FAIL(err, RC_E_INPUT, doc->where,
+                       "a configuration is a map of sections: model, train, ...");
+    maker->kind = input->kind;
+    maker->n_late = 0;
+    RC_TRY(rc_maker_prepare_sections(maker, err));
+    for (const rc_doc *node = doc->child; node; node = node->next)
+        if (!is_machinery(node->key))
+            RC_TRY(read_top(maker, node, err));
+    for (size_t i = 0; i < maker->n_late; i++) {
+        bool is_known = false;
+        RC_TRY(rc_maker_apply(maker, RC_TONGUE_BRIDGE, maker->late[i].row, maker->late[i].node,
+                              &is_known, err));
+    }
+    return RC_OK;
+}
+
+static rc_framework find_framework(const rc_input *inputs, size_t n_inputs)
+{
+    rc_framework framework = RC_FRAMEWORK_BRIDGE;
+    for (size_t i = 0; i < n_inputs; i++) {
+        if (rc_doc_find(inputs[i].doc, "megatron_args") ||
+            rc_doc_find(inputs[i].doc, "language_model"))
+            framework = RC_FRAMEWORK_MEGATRON_LM;
+        if (rc_doc_find(inputs[i].doc, "core"))
+            framework = RC_FRAMEWORK_CORE;
+    }
+    return framework;
+}
+
+rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem, rc_config **out,
+                       rc_error *err)
+{
+    RC_TRY(RC_NEW(mem, out, 1, err));
+    rc_maker maker = {.cfg = *out, .mem = mem, .inputs = inputs, .n_inputs = n_inputs};
+    (*out)->framework = find_framework(inputs, n_inputs);
+    for (int i = 0; i < RC_FIELD_COUNT; i++)
+        RC_TRY(rc_value_set_default(*out, (rc_field)i, mem, err));
+    for (size_t i = 0; i < n_inputs; i++)
+        RC_TRY(read_input(&maker, &inputs[i], err));
+    return RC_OK;
+}
+
+rc_code rc_config_from_core_json(const rc_doc *fields, rc_arena *mem, rc_config **out,
+                                 rc_error *err)
+{
+    if (fields->kind != RC_DOC_MAP)
+        return RC_FAIL(err, RC_E_INPUT, fields->where,
+                       "a map of TransformerConfig fields is "
+                       "expected here");
+    rc_doc core = *fields, root = {.kind = RC_DOC_MAP, .where = fields->where};
+    rc_doc_add(&root, "core", fields->key_where, &core);
+    rc_input input = {&root, RC_FROM_FILE};
+    return rc_config_make(&input, 1, mem, out, err);
+}

@@ -1,0 +1,71 @@
+/* make.h — the state of rc_config_make, shared by the files that read the different tongues. */
+#ifndef RC_CONFIG_MAKE_H
+#define RC_CONFIG_MAKE_H
+
+#include "config/index.h"
+
+/* A row of aliases.def or hf.def. */
+typedef struct rc_alias {
+    const char *name, *when, *settings;
+} rc_alias;
+typedef enum rc_tongue { RC_TONGUE_ARGS, RC_TONGUE_BRIDGE, RC_TONGUE_HF } rc_tongue;
+
+typedef struct rc_aliases {
+    const rc_alias *at;
+    size_t n;
+} rc_aliases;
+rc_aliases rc_aliases_find(rc_tongue tongue);
+
+typedef struct rc_late {
+    const rc_alias *row;
+    const rc_doc *node;
+} rc_late;
+
+typedef struct rc_maker {
+    rc_config *cfg;
+    rc_arena *mem;
+    const rc_input *inputs; /* all of them, for interpolations */
+    size_t n_inputs;
+    rc_origin_kind kind; /* of the input being read */
+
+    rc_names keys;       /* "model.num_layers" to field; made on first use, as are the others */
+    rc_names prefixes;   /* "model" */
+    rc_names names;      /* "num_layers" to field */
+    rc_names flags;      /* "num_layers" of --num-layers to field */
+    rc_names aliases[3]; /* per tongue: name to its first row */
+
+    rc_late *late; /* BRIDGE aliases met, applied at the end of the input */
+    size_t n_late, n_late_room;
+    size_t n_unknown_room;
+} rc_maker;
+
+RC_MUST_CHECK
+rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_maker_prepare_flat(rc_maker *maker, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_maker_prepare_aliases(rc_maker *maker, rc_tongue tongue, rc_error *err);
+
+/* The first row for `name`, or NULL. */
+const rc_alias *rc_maker_find_alias(const rc_maker *maker, rc_tongue tongue, const char *name);
+/* Applies the rows of `row`'s name whose `when` fits the node. *is_known: did one fit? */
+RC_MUST_CHECK
+rc_code rc_maker_apply(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
+                       const rc_doc *node, bool *is_known, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const char *shown,
+                     rc_error *err);
+RC_MUST_CHECK
+rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err);
+
+/* Reads a flat map in the tongue of Megatron-LM, of TransformerConfig or of Hugging Face. */
+RC_MUST_CHECK
+rc_code rc_maker_read_args(rc_maker *maker, const rc_doc *map, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_maker_read_arg(rc_maker *maker, const rc_doc *node, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_maker_read_names(rc_maker *maker, const rc_doc *map, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_maker_read_hf(rc_maker *maker, const rc_doc *map, rc_error *err);
+
+#endif

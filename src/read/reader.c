@@ -1,0 +1,207 @@
+/* reader.c — checked source text, positions and nodes for every reader of this folder.
+ *
+ * takes  bytes of a stranger
+ * gives  rc_source: text without NULs and in UTF-8; rc_nodes: a counted supply of rc_doc nodes
+ * next   yaml.c, json.c, override.c, args.c
+ */
+#include "read/reader.h"
+
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of the UTF-8 sequence at `at` (RFC 3629), 0 when it is none. */
+static size_t utf8_length(const unsigned char *at, size_t n)
+{
+    if (at[0] < 0x80)
+        return 1;
+    if (at[0] < 0xC2 || at[0] > 0xF4)
+        return 0;
+    size_t length = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
+    if (length > n)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    bool is_overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
+    bool is_outside = (at[0] == 0xED && at[1] > 0x9F) || (at[0] == 0xF4 && at[1] > 0x8F);
+    return is_overlong || is_outside ? 0 : length;
+}
+
+static rc_code check_text(rc_source *source, rc_error *err)
+{
+    const unsigned char *at = (const unsigned char *)source->bytes;
+    size_t n = source->n_bytes;
+    if (n >= 2 && ((at[0] == 0xFF && at[1] == 0xFE) || (at[0] == 0xFE && at[1] == 0xFF)))
+        return RC_FAIL(err, RC_E_INPUT, rc_source_where(source, 0, 2),
+                       "the file is UTF-16; save it as UTF-8");
+    for (size_t i = 0; i < n;) {
+        size_t length = utf8_length(at + i, n - i);
+        if (at[i] == 0)
+            return RC_FAIL(err, RC_E_INPUT, rc_source_where(source, i, 1),
+                           "a NUL byte; a configuration is text in UTF-8");
+        if (!length)
+            return RC_FAIL(err, RC_E_INPUT, rc_source_where(source, i, 1),
+                           "byte 0x%02X is not UTF-8 here; save the file as UTF-8", at[i]);
+        i += length;
+    }
+    return RC_OK;
+}
+
+rc_code rc_source_open(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                       rc_source *out, rc_error *err)
+{
+    *out = (rc_source){.line = 1};
+    if (path)
+        RC_TRY(rc_arena_copy(mem, path, strlen(path), &out->path, err));
+    if (n_bytes > RC_READ_MAX_BYTES)
+        return RC_FAIL(err, RC_E_RANGE, ((rc_where){.file = out->path}),
+                       "%zu bytes; a configuration has at most %d", n_bytes, RC_READ_MAX_BYTES);
+    RC_TRY(rc_arena_copy(mem, bytes, n_bytes, &out->bytes, err));
+    out->n_bytes = n_bytes;
+    return check_text(out, err);
+}
+
+size_t rc_source_start(const rc_source *source)
+{
+    return strncmp(source->bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
+static void move_cursor(rc_source *source, size_t offset)
+{
+    const char *bytes = source->bytes;
+    while (source->line_start > offset) {
+        source->line--;
+        source->line_start--; /* onto the LF that ends the line before */
+        while (source->line_start > 0 && bytes[source->line_start - 1] != '\n')
+            source->line_start--;
+    }
+    size_t from = source->at < source->line_start ? source->line_start : source->at;
+    while (from < offset) {
+        const char *end = memchr(bytes + from, '\n', offset - from);
+        if (!end)
+            break;
+        from = (size_t)(end - bytes) + 1;
+        source->line_start = from;
+        source->line++;
+    }
+    source->at = offset;
+}
+
+rc_where rc_source_where(rc_source *source, size_t offset, size_t n_cols)
+{
+    enum { MAX_SHOWN = 190 }; /* further right a printed line would not show it */
+    if (offset > source->n_bytes)
+        offset = source->n_bytes;
+    move_cursor(source, offset);
+    size_t col = offset - source->line_start + 1;
+    const char *line = source->bytes + source->line_start;
+    return (rc_where){.file = source->path,
+                      .line = source->line,
+                      .col = (int)col,
+                      .n_cols = (int)n_cols,
+                      .text = col <= MAX_SHOWN ? line : NULL};
+}
+
+rc_code rc_nodes_text(rc_nodes *nodes, const char *bytes, size_t n, const char **out,
+                      rc_error *err)
+{
+    enum { CHUNK = 8192, LARGE = 1024 };
+    if (n >= LARGE)
+        return rc_arena_copy(nodes->mem, bytes, n, out, err);
+    if (n + 1 > nodes->n_room) {
+        RC_TRY(RC_NEW(nodes->mem, &nodes->room, CHUNK, err));
+        nodes->n_room = CHUNK;
+    }
+    if (n)
+        memcpy(nodes->room, bytes, n);
+    nodes->room[n] = '\0';
+    *out = nodes->room;
+    nodes->room += n + 1;
+    nodes->n_room -= n + 1;
+    return RC_OK;
+}
+
+rc_code rc_nodes_add(rc_nodes *nodes, rc_doc_kind kind, rc_where where, rc_doc **out,
+                     rc_error *err)
+{
+    if (++nodes->n > RC_READ_MAX_NODES)
+        return RC_FAIL(err, RC_E_RANGE, where,
+                       "more than %d values in one input (aliases count where they are used)",
+                       RC_READ_MAX_NODES);
+    return rc_doc_new(nodes->mem, kind, where, out, err);
+}
+
+rc_code rc_nodes_add_string(rc_nodes *nodes, rc_where where, const char *bytes, size_t n,
+                            rc_doc **out, rc_error *err)
+{
+    RC_TRY(rc_nodes_add(nodes, RC_DOC_STRING, where, out, err));
+    (*out)->n_bytes = n;
+    return rc_nodes_text(nodes, bytes, n, &(*out)->text, err);
+}
+
+/* Equal keys in the order of the source. */
+static int compare_keys(const void *a, const void *b)
+{
+    const rc_doc *left = *(const rc_doc *const *)a, *right = *(const rc_doc *const *)b;
+    int order = strcmp(left->key, right->key);
+    if (order)
+        return order;
+    const rc_where *l = &left->key_where, *r = &right->key_where;
+    return l->line != r->line ? (l->line > r->line) - (l->line < r->line)
+                              : (l->col > r->col) - (l->col < r->col);
+}
+
+static rc_code duplicate(const rc_doc *first, const rc_doc *second, rc_error *err)
+{
+    char safe[96];
+    rc_text_printable(second->key, strlen(second->key), safe, sizeof safe);
+    return RC_FAIL(err, RC_E_INPUT, second->key_where,
+                   "key %s occurs twice, first at %d:%d; keep one of them", safe,
+                   first->key_where.line, first->key_where.col);
+}
+
+static rc_code check_few_keys(const rc_doc *map, rc_error *err)
+{
+    for (const rc_doc *second = map->child; second; second = second->next)
+        for (const rc_doc *first = map->child; first != second; first = first->next)
+            if (strcmp(first->key, second->key) == 0)
+                return duplicate(first, second, err);
+    return RC_OK;
+}
+
+rc_code rc_doc_check_keys(const rc_doc *map, rc_arena *mem, rc_error *err)
+{
+    enum { FEW = 8 };
+    if (map->n_children <= FEW)
+        return check_few_keys(map, err);
+    rc_mark mark = rc_arena_mark(mem);
+    const rc_doc **sorted;
+    RC_TRY(RC_NEW(mem, &sorted, map->n_children, err));
+    size_t n = 0;
+    for (const rc_doc *node = map->child; node; node = node->next)
+        sorted[n++] = node;
+    qsort(sorted, n, sizeof(const rc_doc *), compare_keys);
+    rc_code code = RC_OK;
+    for (size_t i = 1; i < n && code == RC_OK; i++)
+        if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
+            code = duplicate(sorted[i - 1], sorted[i], err);
+    rc_arena_rewind(mem, mark);
+    return code;
+}
+
+void rc_doc_remove(rc_doc *map, rc_doc *node)
+{
+    rc_doc *before = NULL;
+    for (rc_doc *at = map->child; at && at != node; at = at->next)
+        before = at;
+    if (before)
+        before->next = node->next;
+    else
+        map->child = node->next;
+    if (map->last == node)
+        map->last = before;
+    node->next = NULL;
+    map->n_children--;
+}
