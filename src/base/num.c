@@ -99,6 +99,21 @@ const char *rc_format_seconds(double seconds, char buf[32])
     return buf;
 }
 
+const char *rc_format_exact(double value, char buf[40])
+{
+    double back;
+    if (value == 0 && signbit(value)) {
+        snprintf(buf, 40, "-0.0"); /* "-0" would be read as the integer */
+        return buf;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(buf, 40, "%.*g", digits, value);
+        if (rc_parse_real(buf, &back) && back == value)
+            break;
+    }
+    return buf;
+}
+
 bool rc_parse_int(const char *text, int64_t *out)
 {
     char *end;

@@ -20,6 +20,10 @@ const char *rc_format_si(double value, char buf[32]);
 /* "1h02m", "3m20s", "12.3 s", "4.56 ms". Returns buf. */
 const char *rc_format_seconds(double seconds, char buf[32]);
 
+/* The shortest of 15, 16 and 17 digits that reads back as the same double; "-0.0", "inf", "nan".
+ * Returns buf. */
+const char *rc_format_exact(double value, char buf[40]);
+
 /* "512MiB", "2.5 GiB", "80GB", "1073741824": bytes. KiB MiB GiB TiB are 1024-based, KB MB GB TB
  * 1000-based; the unit's case does not matter. False when it is not that. */
 bool rc_parse_bytes(const char *text, int64_t *bytes);

@@ -91,26 +91,38 @@ const char *rc_text_nearest(const char *typed, const char *const *names, size_t 
     return best;
 }
 
+/* The first byte gives the length and the least and largest second byte (RFC 3629, section 4): that
+ * excludes overlong forms, surrogates and what lies past U+10FFFF. */
 size_t rc_text_utf8_length(const unsigned char *at, size_t n)
 {
-    static const unsigned char first_low[] = {0xC2, 0xE0, 0xF0},
-                               first_high[] = {0xDF, 0xEF, 0xF4};
-    for (size_t extra = 1; extra <= 3; extra++) {
-        if (at[0] < first_low[extra - 1] || at[0] > first_high[extra - 1])
+    static const struct {
+        unsigned char first, last, second_low, second_high;
+        size_t length;
+    } rows[] = {{0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+                {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3},
+                {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
+                {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
+    if (n == 0 || at[0] < 0x80)
+        return n > 0;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        if (at[0] < rows[r].first || at[0] > rows[r].last)
             continue;
-        if (extra >= n)
+        if (rows[r].length > n || at[1] < rows[r].second_low || at[1] > rows[r].second_high)
             return 0;
-        for (size_t i = 1; i <= extra; i++)
+        for (size_t i = 2; i < rows[r].length; i++)
             if ((at[i] & 0xC0) != 0x80)
                 return 0;
-        /* overlong forms, surrogates, C1 controls and what lies past U+10FFFF */
-        if ((at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xED && at[1] > 0x9F) ||
-            (at[0] == 0xF0 && at[1] < 0x90) || (at[0] == 0xF4 && at[1] > 0x8F) ||
-            (at[0] == 0xC2 && at[1] < 0xA0))
-            return 0;
-        return extra + 1;
+        return rows[r].length;
     }
     return 0;
+}
+
+size_t rc_text_printable_length(const unsigned char *at, size_t n)
+{
+    bool is_c1 = n >= 2 && at[0] == 0xC2 && at[1] < 0xA0;
+    if (n == 0 || at[0] < 0x20 || at[0] == 0x7F || is_c1)
+        return 0;
+    return rc_text_utf8_length(at, n);
 }
 
 const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t room)
@@ -118,7 +130,7 @@ const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t roo
     const unsigned char *at = (const unsigned char *)bytes;
     size_t used = 0;
     for (size_t i = 0; i < n;) {
-        size_t length = at[i] >= 0x20 && at[i] < 0x7F ? 1 : rc_text_utf8_length(at + i, n - i);
+        size_t length = rc_text_printable_length(at + i, n - i);
         if (used + (length ? length : 4) + 1 > room)
             break;
         if (length) {
@@ -174,7 +186,7 @@ size_t rc_text_width(const char *text)
     const unsigned char *at = (const unsigned char *)text;
     size_t n = strlen(text), width = 0;
     for (size_t i = 0; i < n;) {
-        size_t length = at[i] < 0x80 ? 1 : rc_text_utf8_length(at + i, n - i);
+        size_t length = rc_text_utf8_length(at + i, n - i);
         uint32_t point = decode_utf8(at + i, length ? length : 1);
         if (is_within(point, wide, sizeof wide / sizeof *wide))
             width += 2;

@@ -27,9 +27,10 @@ const char *rc_text_nearest(const char *typed, const char *const *names, size_t 
  * that a stranger's text cannot drive a terminal. Returns buf. */
 const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t room);
 
-/* Length of the well-formed UTF-8 sequence of 2 to 4 bytes at `at` (no overlong form, surrogate
- * or C1 control), or 0; ASCII is the caller's. */
+/* Length of the well-formed UTF-8 sequence at `at` (RFC 3629), or 0. */
 size_t rc_text_utf8_length(const unsigned char *at, size_t n);
+/* The same, but 0 for control characters too (C0, DEL, C1). */
+size_t rc_text_printable_length(const unsigned char *at, size_t n);
 
 /* Columns that printable UTF-8 text takes on a terminal: 0 for combining marks, 2 for wide East
  * Asian characters and emoji, else 1. */

@@ -1,4 +1,5 @@
 /* config/show.c — rc_config for people: every field, its value, and where it came from. */
+#include "base/num.h"
 #include "base/text.h"
 
 #include <recompute/config.h>
@@ -15,17 +16,10 @@ const char *rc_origin_kind_name(rc_origin_kind kind)
     return names[kind];
 }
 
-/* The shortest of 15 to 17 digits that reads back as the same number. */
 static rc_code add_real(rc_text *text, double value, rc_error *err)
 {
     char buf[40];
-    for (int n_digits = 15; n_digits <= 17; n_digits++) {
-        snprintf(buf, sizeof buf, "%.*g", n_digits, value);
-        double back;
-        if (sscanf(buf, "%lf", &back) != 1 || back == value)
-            break;
-    }
-    return rc_text_printf(text, err, "%s", buf);
+    return rc_text_printf(text, err, "%s", rc_format_exact(value, buf));
 }
 
 static rc_code add_word(rc_text *text, const char *bytes, size_t n, rc_error *err)

@@ -11,24 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at `at` (RFC 3629), 0 when it is none. */
-static size_t utf8_length(const unsigned char *at, size_t n)
-{
-    if (at[0] < 0x80)
-        return 1;
-    if (at[0] < 0xC2 || at[0] > 0xF4)
-        return 0;
-    size_t length = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-    if (length > n)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-    bool is_overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
-    bool is_outside = (at[0] == 0xED && at[1] > 0x9F) || (at[0] == 0xF4 && at[1] > 0x8F);
-    return is_overlong || is_outside ? 0 : length;
-}
-
 static rc_code check_text(rc_source *source, rc_error *err)
 {
     const unsigned char *at = (const unsigned char *)source->bytes;
@@ -37,7 +19,7 @@ static rc_code check_text(rc_source *source, rc_error *err)
         return RC_FAIL(err, RC_E_INPUT, rc_source_where(source, 0, 2),
                        "the file is UTF-16; save it as UTF-8");
     for (size_t i = 0; i < n;) {
-        size_t length = utf8_length(at + i, n - i);
+        size_t length = rc_text_utf8_length(at + i, n - i);
         if (at[i] == 0)
             return RC_FAIL(err, RC_E_INPUT, rc_source_where(source, i, 1),
                            "a NUL byte; a configuration is text in UTF-8");

@@ -79,22 +79,6 @@ rc_code rc_cell_format(const rc_cell *cell, rc_unit unit, rc_arena *mem, const c
     return rc_arena_printf(mem, out, err, "%s%s", text, suffix);
 }
 
-/* The shortest of 15, 16 and 17 significant digits that reads back as the same double. */
-static const char *exact_real(double value, char buf[40])
-{
-    if (!isfinite(value))
-        return NULL;
-    if (value == 0 && signbit(value))
-        return "-0.0"; /* "-0" would be read as the integer */
-    for (int digits = 15; digits <= 17; digits++) {
-        double back;
-        snprintf(buf, 40, "%.*g", digits, value);
-        if (rc_parse_real(buf, &back) && back == value)
-            break;
-    }
-    return buf;
-}
-
 const char *rc_cell_exact(const rc_cell *cell, rc_unit unit, char buf[40])
 {
     if (cell->is_null)
@@ -112,7 +96,7 @@ const char *rc_cell_exact(const rc_cell *cell, rc_unit unit, char buf[40])
     case RC_UNIT_SECONDS:
     case RC_UNIT_REAL:
     case RC_UNIT_RATIO:
-        return exact_real(cell->f, buf);
+        return isfinite(cell->f) ? rc_format_exact(cell->f, buf) : NULL;
     }
     return NULL;
 }
@@ -122,7 +106,7 @@ void rc_html_escape(const char *text, FILE *to)
     const unsigned char *at = (const unsigned char *)text;
     size_t n = strlen(text);
     for (size_t i = 0; i < n;) {
-        size_t length = at[i] >= 0x20 && at[i] < 0x7F ? 1 : rc_text_utf8_length(at + i, n - i);
+        size_t length = rc_text_printable_length(at + i, n - i);
         const char *entity = at[i] == '&'    ? "&amp;"
                              : at[i] == '<'  ? "&lt;"
                              : at[i] == '>'  ? "&gt;"

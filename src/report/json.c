@@ -22,7 +22,7 @@ static void write_string(const char *text, FILE *to)
     size_t n = strlen(text);
     fputc('"', to);
     for (size_t i = 0; i < n;) {
-        size_t length = at[i] < 0x80 ? 1 : rc_text_utf8_length(at + i, n - i);
+        size_t length = rc_text_printable_length(at + i, n - i);
         if (at[i] < 0x20 || at[i] == 0x7F || at[i] == '"' || at[i] == '\\')
             write_escaped(at[i], to);
         else if (length)

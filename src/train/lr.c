@@ -38,10 +38,10 @@ static rc_code find_name(const rc_config *cfg, rc_field field, const char *const
         }
     }
     char typed[64], all[128] = "";
-    for (int i = 0; i < n; i++) {
-        strcat(all, i ? ", " : "");
-        strcat(all, names[i]);
-    }
+    size_t used = 0;
+    for (int i = 0; i < n && used < sizeof all; i++)
+        used +=
+            (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
     rc_text_printable(text ? text : "null", strlen(text ? text : "null"), typed, sizeof typed);
     return RC_FAIL(err, RC_E_INPUT, where_of(cfg, field), "%s is %s; it must be one of %s",
                    rc_field_find(field)->key, typed, all);

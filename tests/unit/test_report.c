@@ -17,18 +17,23 @@ static const rc_column row_columns[] = {
     {"time_ratio", "Time", RC_UNIT_RATIO}};
 enum { N_ROW_COLUMNS = sizeof row_columns / sizeof *row_columns };
 
-static void add_row(rc_table *table, const char *setting, int64_t layers, int64_t bytes,
-                    int64_t flops, double seconds, double loss, double ratio)
+typedef struct sample_row {
+    const char *setting;
+    int64_t n_layers, peak_bytes, replay_flops;
+    double step_seconds, loss, time_ratio;
+} sample_row;
+
+static void add_row(rc_table *table, const sample_row *from)
 {
     rc_cell *row;
     assert_ok(rc_table_add_row(table, &row, NULL));
-    row[0] = rc_cell_text(setting);
-    row[1] = rc_cell_int(layers);
-    row[2] = rc_cell_int(bytes);
-    row[3] = rc_cell_int(flops);
-    row[4] = rc_cell_real(seconds);
-    row[5] = rc_cell_real(loss);
-    row[6] = rc_cell_real(ratio);
+    row[0] = rc_cell_text(from->setting);
+    row[1] = rc_cell_int(from->n_layers);
+    row[2] = rc_cell_int(from->peak_bytes);
+    row[3] = rc_cell_int(from->replay_flops);
+    row[4] = rc_cell_real(from->step_seconds);
+    row[5] = rc_cell_real(from->loss);
+    row[6] = rc_cell_real(from->time_ratio);
 }
 
 static rc_report sample(rc_arena *mem)
@@ -42,8 +47,9 @@ static rc_report sample(rc_arena *mem)
     row[1] = rc_cell_int(1342177280);
     row[2] = rc_cell_int(1);
     assert_ok(rc_table_make(mem, "rows", "Settings", row_columns, N_ROW_COLUMNS, &rows, NULL));
-    add_row(rows, "[]", 12, 1048576, 0, 0.0125, 2.5, 1);
-    add_row(rows, "full/block/4", 1200, 9007199254740993, 3210000000000, 75, 0.1, 1.0213);
+    add_row(rows, &(sample_row){"[]", 12, 1048576, 0, 0.0125, 2.5, 1});
+    add_row(rows, &(sample_row){"full/block/4", 1200, 9007199254740993, 3210000000000, 75, 0.1,
+                                1.0213});
     assert_ok(rc_table_add_row(rows, &row, NULL)); /* all null but the name */
     row[0] = rc_cell_text("caf\xc3\xa9 \xe6\x97\xa5");
     rc_report_add(&report, facts, true);

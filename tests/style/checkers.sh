@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# checkers.sh — every checker of tools/ finds the fault it is there for, in a tree made of faults.
+set -uo pipefail
+source_dir=$(cd "$(dirname "$0")/../.." && pwd)
+size=$(realpath "$1")
+tree=$(mktemp -d)
+trap 'rm -r "$tree"' EXIT
+mkdir -p "$tree"/{tools,src/cost,src/base,cli,include/recompute,tests,bench}
+cp "$source_dir"/tools/{check-*.sh,layers.txt,banned.txt,size-allow.txt,size.c} "$tree/tools"
+grep '^#' "$source_dir/tools/size-allow.txt" >"$tree/tools/size-allow.txt"
+failed=0
+
+# expect NAME PATTERN COMMAND...: the command fails and prints the pattern
+expect() {
+    local name=$1 pattern=$2 text
+    shift 2
+    if text=$("$@" 2>&1); then
+        echo "$name: found nothing"
+        failed=1
+    elif ! grep -q -- "$pattern" <<<"$text"; then
+        printf '%s: "%s" is missing in:\n%s\n' "$name" "$pattern" "$text"
+        failed=1
+    fi
+}
+
+# passes NAME COMMAND...
+passes() {
+    local name=$1 text
+    shift
+    text=$("$@" 2>&1) || { printf '%s: fails on a clean tree:\n%s\n' "$name" "$text"; failed=1; }
+}
+
+cat >"$tree/src/cost/bytes.c" <<'END'
+#include <recompute/arena.h>
+#include "base/num.h"
+/* malloc(1) in a comment and "malloc(1)" in a string are fine */
+int rc_malloc(int n) { const char *text = "malloc(1) /*"; return text[n] == '"'; }
+END
+echo 'int rc_x;' >"$tree/src/base/num.h"
+for name in layers banned; do passes "$name" "$tree/tools/check-$name.sh"; done
+passes size "$tree/tools/check-size.sh" "$size"
+
+cat >"$tree/src/cost/bytes.c" <<'END'
+#include "exec/kernel.h"
+#include "live.h"
+#include <recompute/train.h>
+void *take(void) { return malloc(1); }
+int say(int a, int b, int c, int d, int e, int f, int g)
+{
+    return a ? b : c ? d : e ? f : g ? a : b && c && d && e && f && g || a || b || c || d || e || f || g;
+}
+END
+{
+    echo 'void long_one(void)'
+    echo '{'
+    for _ in $(seq 80); do echo '    ;'; done
+    echo '}'
+} >>"$tree/src/cost/bytes.c"
+for _ in $(seq 601); do echo; done >"$tree/src/cost/long.c"
+expect layers 'cost may not include exec' "$tree/tools/check-layers.sh"
+expect layers 'names its folder: "cost/live.h"' "$tree/tools/check-layers.sh"
+expect layers 'cost may not include train' "$tree/tools/check-layers.sh"
+expect banned 'bytes.c:4: malloc is banned' "$tree/tools/check-banned.sh"
+expect size 'say has parameters: 7' "$tree/tools/check-size.sh" "$size"
+expect size 'say has complexity' "$tree/tools/check-size.sh" "$size"
+expect size 'long_one has lines: 83' "$tree/tools/check-size.sh" "$size"
+expect size 'long.c: 602 lines' "$tree/tools/check-size.sh" "$size"
+echo 'src/cost/gone.c gone it was a parser' >>"$tree/tools/size-allow.txt"
+expect size 'gone is needed no more' "$tree/tools/check-size.sh" "$size"
+
+echo 'int counter; int next(void) { static int n; return counter + n++; } const int fine = 1;' >"$tree/g.c"
+cc -c -o "$tree/g.o" "$tree/g.c" && ar rc "$tree/libg.a" "$tree/g.o"
+expect globals 'counter' "$tree/tools/check-globals.sh" "$tree/libg.a"
+exit $failed
