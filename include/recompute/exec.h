@@ -1,0 +1,66 @@
+/* exec.h — rc_run: executes a schedule.
+ *
+ * A run owns one arena of schedule->arena_bytes, aligned for huge pages, and takes nothing more
+ * while it runs. It walks the instruction list and hands each to a kernel of its backend.
+ */
+#ifndef RECOMPUTE_EXEC_H
+#define RECOMPUTE_EXEC_H
+
+#include <recompute/schedule.h>
+
+typedef struct rc_run rc_run;
+
+typedef struct rc_run_options {
+    const char *backend; /* "cpu"; NULL is cpu. "naive": plain loops in double */
+    uint64_t seed;       /* of dropout and initial weights */
+    int n_micro_batches; /* of one step: each adds 1/n of its gradient */
+    /* Fill every buffer with 0xFF (reads as NaN) before its first and after its last instruction, so
+     * that a liveness fault is a NaN at the culprit. */
+    bool is_poisoned;
+} rc_run_options;
+
+/* One weight as the loop around the run sees it; pointers into the arena. */
+typedef struct rc_run_param {
+    const rc_tensor *tensor; /* name, shape, n_elem, has_weight_decay */
+    void *weight, *grad, *moment1, *moment2;
+} rc_run_param;
+
+/* gives   *out  to be closed; the arena is zeroed
+ * errors  RC_E_UNSUPPORTED when the backend has no kernel for an op or dtype, or parallel sizes are
+ *         not 1; RC_E_MEMORY when the host refuses the arena */
+RC_MUST_CHECK
+RC_API rc_code rc_run_open(const rc_schedule *schedule, const rc_run_options *options,
+                           rc_run **out, rc_error *err);
+RC_API void rc_run_close(rc_run *run); /* NULL is fine */
+
+RC_API const rc_run_param *rc_run_params(const rc_run *run, int *n);
+/* Weights as their rows in the graph say: normal(0, std), ones, zeros; a function of the seed. */
+RC_API void rc_run_init_weights(rc_run *run);
+
+/* One micro-batch forward and backward; the first of a step (micro 0) zeroes the gradients.
+ * tokens, targets  [b*s], row i_b*s + i_s; a target of -1 has no loss
+ * gives            mean loss over the targets that have one */
+RC_API double rc_run_micro(rc_run *run, const int32_t *tokens, const int32_t *targets,
+                           int64_t step, int micro);
+/* Forward only, without dropout. */
+RC_API double rc_run_eval(rc_run *run, const int32_t *tokens, const int32_t *targets);
+
+typedef struct rc_update {
+    double lr, weight_decay, beta1, beta2, eps;
+    double clip_grad; /* 0 never clips */
+    int64_t step;     /* from 1: bias correction */
+} rc_update;
+/* Clips and updates; gives the global norm of the gradients before clipping. */
+RC_API double rc_run_update(rc_run *run, const rc_update *update);
+
+/* The logits of the last rc_run_eval: only a run opened for the naive or cpu backend keeps them
+ * until the next call. [b*s, V], NULL before the first. */
+RC_API const void *rc_run_logits(const rc_run *run);
+
+/* Bytes of the arena from its start to the last one that a kernel was ever handed. */
+RC_API int64_t rc_run_touched_bytes(const rc_run *run);
+RC_API int64_t rc_run_arena_bytes(const rc_run *run);
+/* Seconds spent in each instruction since the run was opened, [schedule->n_instrs]. */
+RC_API const double *rc_run_seconds(const rc_run *run);
+
+#endif

@@ -1,0 +1,140 @@
+/* graph.h — rc_graph: the operations of one micro-batch on one rank, and their tensors.
+ *
+ * A graph is built for a profile: `engine` is what our kernels read and retain, the Megatron
+ * profiles what Megatron's kernels retain (Megatron-LM, TransformerEngine; bytes per tensor as in
+ * Korthikanti et al. 2022 for megatron-local). Shapes are written in the symbols of docs/shapes.md.
+ */
+#ifndef RECOMPUTE_GRAPH_H
+#define RECOMPUTE_GRAPH_H
+
+#include <recompute/arena.h>
+#include <recompute/config.h>
+#include <recompute/label.h>
+#include <recompute/op.h>
+#include <recompute/table.h>
+
+#include <stdio.h>
+
+typedef enum rc_profile {
+    RC_PROFILE_ENGINE,
+    RC_PROFILE_MEGATRON_TE,   /* Transformer Engine modules, fused attention */
+    RC_PROFILE_MEGATRON_LOCAL /* Megatron's own modules, unfused attention */
+} rc_profile;
+
+typedef enum rc_tensor_class {
+    RC_TENSOR_INPUT,  /* tokens, targets */
+    RC_TENSOR_WEIGHT, /* gradients and optimizer state have its shape */
+    RC_TENSOR_ACTIVATION,
+    RC_TENSOR_STATS, /* norms' mean and rstd, log-sum-exp: per-row numbers */
+    RC_TENSOR_MASK,  /* dropout masks of profiles that keep them */
+    RC_TENSOR_LOSS
+} rc_tensor_class;
+
+typedef enum rc_init { RC_INIT_NONE, RC_INIT_ZERO, RC_INIT_ONE, RC_INIT_NORMAL } rc_init;
+
+/* Symbols of shapes, per rank. */
+typedef struct rc_dims {
+    int64_t s, b, h, a, g, d, f, V, L;
+    int64_t t, p, c; /* tensor-, pipeline-, context-parallel sizes */
+    int64_t S, N, n; /* s/c; tokens inside, and outside, tensor-parallel regions */
+    bool has_sequence_parallel;
+} rc_dims;
+
+typedef struct rc_tensor {
+    const char *name; /* "decoder.layers.3.mlp.linear_fc1" */
+    const char *part; /* the name without the layer: "mlp.linear_fc1" */
+    int layer;        /* -1 before the first, num_layers after the last */
+    rc_tensor_class class;
+    rc_dtype dtype;
+    const char *shape; /* "[N, (a+2g)d/t]" */
+    int64_t n_elem;    /* of this tensor, the view's own for a view */
+    int64_t rows, ld;  /* rows of `ld` elements apart */
+    int64_t bytes;     /* n_elem * dtype */
+
+    int storage;     /* tensor that owns the bytes: itself, a view's base, or the tensor that an
+                          in-place op overwrote */
+    int64_t offset;  /* elements from the storage's start */
+    int view_of;     /* the value this is a slice of, or -1 */
+    int producer;    /* op that computes it, or -1 (inputs, weights, views) */
+    int n_consumers; /* forward ops that read it, views counted for themselves */
+
+    rc_init init; /* weights */
+    double init_std;
+    bool has_weight_decay;
+} rc_tensor;
+
+typedef enum rc_comm_kind {
+    RC_COMM_NONE,
+    RC_COMM_ALL_REDUCE,
+    RC_COMM_ALL_GATHER,
+    RC_COMM_REDUCE_SCATTER
+} rc_comm_kind;
+
+/* What an op's forward sends over the tensor-parallel group; a replay sends it again. */
+typedef struct rc_comm {
+    rc_comm_kind kind;
+    int64_t bytes; /* of the full tensor */
+} rc_comm;
+
+typedef struct rc_op {
+    rc_op_kind kind;
+    int layer;
+    const char *name; /* "decoder.layers.3.mlp.linear_fc1" */
+    rc_op_attr attr;
+    int in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT]; /* tensors; -1 absent */
+    uint32_t needs_in, needs_out;             /* what backward reads, in this profile */
+    bool is_in_place;                         /* out[0] overwrites in[0] */
+    int64_t fwd_flops, bwd_flops;
+    int64_t fwd_bytes; /* read and written by forward, each operand once */
+    rc_comm comm;
+} rc_op;
+
+/* Ops [first, last] that a label covers in one layer. */
+typedef struct rc_region {
+    rc_label label;
+    int layer;
+    int first, last;
+} rc_region;
+
+typedef struct rc_graph {
+    rc_profile profile;
+    rc_dims dims;
+    rc_dtype dtype; /* of activations and weights */
+    rc_tensor *tensors;
+    int n_tensors, n_tensors_room;
+    rc_op *ops; /* in forward order */
+    int n_ops, n_ops_room;
+    rc_region *regions;
+    int n_regions, n_regions_room;
+    int *layer_first, *layer_last; /* [L] ops of each layer */
+    int tokens, targets, loss;     /* tensors */
+    int64_t n_parameters;
+} rc_graph;
+
+/**
+ * The graph of one micro-batch of a GPT or Llama-style model.
+ *
+ * takes   cfg         settings; what is null is derived as Megatron derives it
+ *         profile     whose kernels run
+ *         tokenizer   vocabulary where cfg has none; 0 refuses that
+ * errors  RC_E_INPUT with the position of the setting that is missing or does not divide;
+ *         RC_E_UNSUPPORTED for architecture settings that no builder knows;
+ *         RC_E_RANGE when a size passes 2^63-1
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
+                             rc_arena *mem, rc_graph **out, rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_graph_verify(const rc_graph *graph, rc_error *err);
+RC_API void rc_graph_print(const rc_graph *graph, FILE *to);
+RC_MUST_CHECK
+RC_API rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **out,
+                              rc_error *err);
+
+RC_API const char *rc_profile_name(rc_profile profile); /* "engine", "megatron-te", ... */
+RC_API bool rc_profile_find(const char *name, rc_profile *profile);
+
+/* Regions of a label: 0 means the label acts nowhere in this model. */
+RC_API int rc_graph_count_regions(const rc_graph *graph, rc_label label);
+
+#endif

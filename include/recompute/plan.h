@@ -1,0 +1,48 @@
+/* plan.h — rc_plan: every setting that acts differently in a model, priced, and the cheapest that
+ * fits.
+ *
+ * The search is exhaustive: every subset of the labels that act in the graph, full with block 1..L
+ * and with uniform 1..L. So the answer is an optimum, and the proof is the number of candidates.
+ */
+#ifndef RECOMPUTE_PLAN_H
+#define RECOMPUTE_PLAN_H
+
+#include <recompute/cost.h>
+
+typedef struct rc_candidate {
+    rc_setting setting;
+    int64_t peak_bytes;
+    int64_t recompute_flops;
+    bool is_fitting;
+    bool is_front; /* no other candidate has both less peak and fewer recomputed FLOPs */
+} rc_candidate;
+
+typedef struct rc_plan {
+    rc_candidate *candidates; /* cheapest first: by recomputed FLOPs, then by peak */
+    size_t n;
+    int64_t budget_bytes;
+    int best;     /* cheapest that fits, or -1 */
+    int smallest; /* least peak of all */
+} rc_plan;
+
+/* takes   budget_bytes  0 has no limit
+ * errors  RC_E_RANGE, RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_plan_make(const rc_graph *graph, int n_threads, int64_t budget_bytes,
+                            rc_arena *mem, rc_plan **out, rc_error *err);
+RC_API void rc_plan_print(const rc_plan *plan, FILE *to);
+RC_MUST_CHECK
+RC_API rc_code rc_plan_table(const rc_plan *plan, rc_arena *mem, rc_table **out, rc_error *err);
+
+/**
+ * Refuses a schedule that passes its budget.
+ *
+ * takes   where  of the budget in the user's input
+ * errors  RC_E_INPUT: what is needed, what is given, and the cheapest setting that would fit, ready
+ *         to paste; or the smallest peak where none fits
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_bytes,
+                                          rc_where where, rc_arena *mem, rc_error *err);
+
+#endif

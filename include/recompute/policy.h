@@ -1,0 +1,67 @@
+/* policy.h — rc_policy: for every tensor of a graph, retained or discarded between forward and
+ * backward.
+ *
+ * A region of label mechanism CHECKPOINT discards what is computed inside it, except what ops
+ * outside read; its inputs stay. DISCARD discards the region's outputs only. Full recompute is a
+ * CHECKPOINT over whole layers. Megatron's settings are one way to make a policy; any set of
+ * tensors is another.
+ */
+#ifndef RECOMPUTE_POLICY_H
+#define RECOMPUTE_POLICY_H
+
+#include <recompute/graph.h>
+
+/* A recompute setting, as Megatron spells it: what one row of a study or a plan changes. */
+typedef struct rc_setting {
+    enum { RC_GRANULARITY_NONE, RC_GRANULARITY_SELECTIVE, RC_GRANULARITY_FULL } granularity;
+    uint32_t labels;                                    /* selective: bit per rc_label */
+    enum { RC_METHOD_UNIFORM, RC_METHOD_BLOCK } method; /* full */
+    int64_t num_layers;                                 /* full */
+} rc_setting;
+
+/* The setting of a config. null granularity is none; a null list under selective is [core_attn].
+ * errors  RC_E_INPUT with the position: unknown granularity, method or label, full without method
+ *         or num_layers, num_layers below 1 */
+RC_MUST_CHECK
+RC_API rc_code rc_setting_make(const rc_config *cfg, rc_setting *out, rc_error *err);
+/* "none", "selective/core_attn+mlp", "full/block/4". Returns buf. */
+RC_API const char *rc_setting_name(const rc_setting *setting, char buf[160]);
+/* The reverse of rc_setting_name; also "[core_attn,mlp]" and "[]". false when it is neither. */
+RC_API bool rc_setting_parse(const char *name, rc_setting *out);
+/* The setting as Bridge overrides: "model.recompute_granularity=full ...". Returns buf. */
+RC_API const char *rc_setting_overrides(const rc_setting *setting, char buf[400]);
+
+typedef struct rc_policy {
+    const rc_graph *graph;
+    rc_setting setting;
+    /* [n_tensors] a tensor that is neither discarded nor pinned is retained iff backward reads it */
+    bool *
+        is_discarded; /* dropped after its last forward use, recomputed before backward reads it */
+    bool *is_pinned;   /* input of a recomputed region: stays whoever reads it */
+    int *discarded_by; /* label, RC_LABEL_COUNT for full, -1 for none */
+    int n_active_regions;
+} rc_policy;
+
+/**
+ * What a setting retains in a graph.
+ *
+ * gives   *out  every label of the setting that acts nowhere in this graph is simply without effect;
+ *               rc_graph_count_regions tells
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_policy_make(const rc_graph *graph, const rc_setting *setting, rc_arena *mem,
+                              rc_policy **out, rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_policy_verify(const rc_policy *policy, rc_error *err);
+RC_API void rc_policy_print(const rc_policy *policy, FILE *to);
+RC_MUST_CHECK
+RC_API rc_code rc_policy_table(const rc_policy *policy, rc_arena *mem, rc_table **out,
+                               rc_error *err);
+
+/* Whether the bytes of `tensor` stay from forward to backward, its storage considered whole: a
+ * retained view pins its base. Index of a storage owner. */
+RC_MUST_CHECK
+RC_API rc_code rc_policy_retained(const rc_policy *policy, rc_arena *mem, bool **is_retained,
+                                  rc_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* schedule.h — rc_schedule: every instruction of one optimizer step of one rank, the buffers it
+ * touches, and each buffer's place in one arena.
+ *
+ * The step is: zero the gradients; for every micro-batch the instructions [micro_first, micro_last];
+ * norm of the gradients; update. Recompute is a rewriting of the list: discarded values get a DISCARD
+ * after their last forward use and a RECOMPUTE before the first backward instruction that reads
+ * them. Kernels know nothing of it. `cost` prices the list and `exec` runs it, so what is predicted
+ * is what is used.
+ */
+#ifndef RECOMPUTE_SCHEDULE_H
+#define RECOMPUTE_SCHEDULE_H
+
+#include <recompute/policy.h>
+
+typedef enum rc_instr_kind {
+    RC_INSTR_ZERO, /* weight gradients = 0 */
+    RC_INSTR_FORWARD,
+    RC_INSTR_DISCARD,   /* `tensor`'s storage goes */
+    RC_INSTR_RECOMPUTE, /* a forward op again */
+    RC_INSTR_BACKWARD,
+    RC_INSTR_NORM,  /* global norm of the gradients */
+    RC_INSTR_UPDATE /* clip and AdamW */
+} rc_instr_kind;
+
+typedef enum rc_category {
+    RC_CATEGORY_WEIGHTS,
+    RC_CATEGORY_GRADIENTS, /* of weights */
+    RC_CATEGORY_OPTIMIZER, /* AdamW's two moments */
+    RC_CATEGORY_INPUTS,    /* tokens, targets, the loss */
+    RC_CATEGORY_ACTIVATIONS,
+    RC_CATEGORY_RECOMPUTED,
+    RC_CATEGORY_ACTIVATION_GRADIENTS,
+    RC_CATEGORY_SCRATCH,
+    RC_CATEGORY_COUNT
+} rc_category;
+RC_API const char *rc_category_name(rc_category category);
+
+/* One live range of one storage. A discarded tensor has two buffers: forward, and recompute to
+ * backward. */
+typedef struct rc_buffer {
+    rc_category category;
+    int tensor;         /* whose storage or gradient; RC_NO_TENSOR for scratch */
+    int first, last;    /* instructions that touch it first and last */
+    bool is_persistent; /* lives across steps */
+    int64_t bytes;      /* what kernels may touch, not rounded */
+    int64_t offset;     /* bytes from the arena's start, a multiple of RC_ALIGN */
+} rc_buffer;
+
+enum { RC_NO_BUFFER = -1, RC_NO_TENSOR = -1 };
+/* Partial sums of the gradients' norm; the kernel asserts that they fit. */
+enum { RC_NORM_SCRATCH_BYTES = 1024 };
+
+/* An operand: where in which buffer. */
+typedef struct rc_ref {
+    int buffer;     /* RC_NO_BUFFER: absent */
+    int64_t offset; /* elements from the buffer's start */
+    int64_t ld;
+    rc_dtype dtype;
+    bool is_added; /* a gradient that is added to */
+} rc_ref;
+
+typedef struct rc_instr {
+    rc_instr_kind kind;
+    int op;     /* FORWARD RECOMPUTE BACKWARD */
+    int tensor; /* DISCARD */
+    rc_ref in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT], d_in[RC_OP_MAX_IN], d_out;
+    int scratch; /* buffer or RC_NO_BUFFER */
+    int64_t flops;
+    int64_t
+        live_bytes; /* alive while it runs, persistent included, each rounded up to RC_ALIGN */
+} rc_instr;
+
+/* The buffers of one weight. */
+typedef struct rc_param {
+    int tensor;
+    int weight, grad, moment1, moment2; /* buffers */
+} rc_param;
+
+typedef struct rc_schedule {
+    const rc_graph *graph;
+    rc_setting setting;
+    int n_threads;
+    rc_instr *instrs;
+    int n_instrs, n_instrs_room;
+    int micro_first, micro_last; /* repeated for every micro-batch */
+    int forward_last;            /* the loss; what is alive after it is what forward retains */
+    rc_buffer *buffers;
+    int n_buffers, n_buffers_room;
+    rc_param *params;
+    int n_params;
+    int tokens, targets, loss; /* buffers */
+    int n_kept_regions; /* regions the setting covers but whose backward comes next, so that
+                           discarding them would free nothing at the peak: they were retained */
+
+    int64_t persistent_bytes; /* weights, gradients, optimizer state, inputs */
+    int64_t step_bytes;       /* the rest of the arena, as placed */
+    int64_t arena_bytes;      /* persistent + step: what a run takes, and the predicted peak */
+    int64_t bound_bytes;      /* no placement can take less: the largest live_bytes */
+    int64_t retained_bytes;   /* alive from forward to backward, persistent excluded */
+    int peak_instr;           /* where live_bytes is largest */
+    int64_t fwd_flops, bwd_flops, recompute_flops; /* of one micro-batch */
+    int64_t recompute_moved_bytes;
+} rc_schedule;
+
+/**
+ * The instruction list of a policy, with every buffer placed.
+ *
+ * takes   n_threads  kernels' scratch depends on it
+ * gives   *out       arena_bytes is within a few percent of bound_bytes; both are reported
+ * errors  RC_E_RANGE when the arena passes 2^63-1 bytes
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_schedule_make(const rc_policy *policy, int n_threads, rc_arena *mem,
+                                rc_schedule **out, rc_error *err);
+/* No two buffers alive at one instruction share a byte; every operand is alive and was written. */
+RC_MUST_CHECK
+RC_API rc_code rc_schedule_verify(const rc_schedule *schedule, rc_arena *mem, rc_error *err);
+RC_API void rc_schedule_print(const rc_schedule *schedule, FILE *to);
+RC_MUST_CHECK
+RC_API rc_code rc_schedule_table(const rc_schedule *schedule, rc_arena *mem, rc_table **out,
+                                 rc_error *err);
+RC_API const char *rc_instr_kind_name(rc_instr_kind kind);
+
+#endif

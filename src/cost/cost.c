@@ -1,0 +1,291 @@
+/* cost.c — prices a schedule: the peak, what is alive there, and what recompute adds.
+ *
+ * takes  rc_schedule with placed buffers
+ * gives  rc_cost and its tables
+ * next   report/ prints, plan/ compares
+ */
+#include <recompute/cost.h>
+
+#include "base/num.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t room_of(const rc_buffer *buffer)
+{
+    return rc_round_up(buffer->bytes, RC_ALIGN);
+}
+
+static bool is_alive(const rc_buffer *buffer, int instr)
+{
+    return buffer->first <= instr && instr <= buffer->last;
+}
+
+/* Largest sum of live bytes of each category over the step. */
+static rc_code find_largest(rc_cost *cost, rc_arena *mem, rc_error *err)
+{
+    const rc_schedule *s = cost->schedule;
+    int64_t *change;
+    for (int category = 0; category < RC_CATEGORY_COUNT; category++) {
+        RC_TRY(RC_NEW(mem, &change, s->n_instrs + 1, err));
+        for (int i = 0; i < s->n_buffers; i++) {
+            const rc_buffer *b = &s->buffers[i];
+            if ((int)b->category != category || b->last < 0)
+                continue;
+            change[b->first] += room_of(b);
+            change[b->last + 1] -= room_of(b);
+        }
+        int64_t live = 0;
+        for (int i = 0; i < s->n_instrs; i++) {
+            live += change[i];
+            if (live > cost->largest[category])
+                cost->largest[category] = live;
+        }
+    }
+    return RC_OK;
+}
+
+rc_code rc_cost_make(const rc_schedule *schedule, rc_arena *mem, rc_cost **out, rc_error *err)
+{
+    RC_TRY(RC_NEW(mem, out, 1, err));
+    rc_cost *cost = *out;
+    *cost = (rc_cost){.schedule = schedule,
+                      .peak_bytes = schedule->arena_bytes,
+                      .bound_bytes = schedule->bound_bytes,
+                      .peak_instr = schedule->peak_instr,
+                      .retained_bytes = schedule->retained_bytes,
+                      .fwd_flops = schedule->fwd_flops,
+                      .bwd_flops = schedule->bwd_flops,
+                      .recompute_flops = schedule->recompute_flops};
+    for (int i = 0; i < schedule->n_buffers; i++)
+        if (is_alive(&schedule->buffers[i], cost->peak_instr))
+            cost->at_peak[schedule->buffers[i].category] += room_of(&schedule->buffers[i]);
+    cost->model_state_bytes = cost->at_peak[RC_CATEGORY_WEIGHTS] +
+                              cost->at_peak[RC_CATEGORY_GRADIENTS] +
+                              cost->at_peak[RC_CATEGORY_OPTIMIZER];
+    return find_largest(cost, mem, err);
+}
+
+static const char *peak_subject(const rc_cost *cost)
+{
+    const rc_instr *instr = &cost->schedule->instrs[cost->peak_instr];
+    return instr->op >= 0 ? cost->schedule->graph->ops[instr->op].name : "all weights";
+}
+
+void rc_cost_print(const rc_cost *cost, FILE *to)
+{
+    fprintf(to, "cost: peak %" PRId64 " bytes, bound %" PRId64 ", at instruction %d (%s %s)\n",
+            cost->peak_bytes, cost->bound_bytes, cost->peak_instr,
+            rc_instr_kind_name(cost->schedule->instrs[cost->peak_instr].kind),
+            peak_subject(cost));
+    for (int i = 0; i < RC_CATEGORY_COUNT; i++)
+        fprintf(to, "%-22s %" PRId64 " at the peak, %" PRId64 " at most\n",
+                rc_category_name((rc_category)i), cost->at_peak[i], cost->largest[i]);
+    fprintf(to, "flops: forward %" PRId64 ", backward %" PRId64 ", recompute %" PRId64 "\n",
+            cost->fwd_flops, cost->bwd_flops, cost->recompute_flops);
+}
+
+static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {
+        {"setting", "setting", RC_UNIT_TEXT},
+        {"peak_bytes", "predicted peak", RC_UNIT_BYTES},
+        {"bound_bytes", "liveness bound", RC_UNIT_BYTES},
+        {"placement_loss", "lost to placement", RC_UNIT_RATIO},
+        {"model_state_bytes", "model state", RC_UNIT_BYTES},
+        {"retained_bytes", "retained by forward", RC_UNIT_BYTES},
+        {"peak_phase", "peak in phase", RC_UNIT_TEXT},
+        {"peak_op", "peak at op", RC_UNIT_TEXT},
+        {"peak_layer", "peak in layer", RC_UNIT_COUNT},
+        {"n_parameters", "parameters", RC_UNIT_COUNT},
+        {"fwd_flops", "forward", RC_UNIT_FLOPS},
+        {"bwd_flops", "backward", RC_UNIT_FLOPS},
+        {"recompute_flops", "recomputed", RC_UNIT_FLOPS},
+        {"recompute_ratio", "recomputed / (forward + backward)", RC_UNIT_RATIO},
+        {"threads", "threads", RC_UNIT_COUNT}};
+    const rc_schedule *s = cost->schedule;
+    const rc_instr *peak = &s->instrs[cost->peak_instr];
+    char name[160];
+    const char *setting;
+    RC_TRY(rc_arena_printf(mem, &setting, err, "%s", rc_setting_name(&s->setting, name)));
+    rc_cell *row;
+    RC_TRY(rc_table_make(mem, "summary", NULL, columns, 15, out, err));
+    RC_TRY(rc_table_add_row(*out, &row, err));
+    row[0] = rc_cell_text(setting);
+    row[1] = rc_cell_int(cost->peak_bytes);
+    row[2] = rc_cell_int(cost->bound_bytes);
+    row[3] = rc_cell_real((double)(cost->peak_bytes - cost->bound_bytes) /
+                          (double)cost->bound_bytes);
+    row[4] = rc_cell_int(cost->model_state_bytes);
+    row[5] = rc_cell_int(cost->retained_bytes);
+    row[6] = rc_cell_text(rc_instr_kind_name(peak->kind));
+    row[7] = rc_cell_text(peak_subject(cost));
+    if (peak->op >= 0)
+        row[8] = rc_cell_int(s->graph->ops[peak->op].layer);
+    row[9] = rc_cell_int(s->graph->n_parameters);
+    row[10] = rc_cell_int(cost->fwd_flops);
+    row[11] = rc_cell_int(cost->bwd_flops);
+    row[12] = rc_cell_int(cost->recompute_flops);
+    row[13] = rc_cell_real((double)cost->recompute_flops /
+                           (double)(cost->fwd_flops + cost->bwd_flops));
+    row[14] = rc_cell_int(s->n_threads);
+    return RC_OK;
+}
+
+static rc_code category_table(const rc_cost *cost, rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"category", NULL, RC_UNIT_TEXT},
+                                        {"at_peak_bytes", "at the peak", RC_UNIT_BYTES},
+                                        {"largest_bytes", "at most", RC_UNIT_BYTES}};
+    RC_TRY(rc_table_make(mem, "categories", "memory by category", columns, 3, out, err));
+    for (int i = 0; i < RC_CATEGORY_COUNT; i++) {
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_text(rc_category_name((rc_category)i));
+        row[1] = rc_cell_int(cost->at_peak[i]);
+        row[2] = rc_cell_int(cost->largest[i]);
+    }
+    return RC_OK;
+}
+
+/* The label whose region computes the tensor, the innermost first in the table's order. */
+static const char *label_of(const rc_graph *graph, int tensor)
+{
+    int producer = graph->tensors[tensor].producer;
+    for (int i = 0; i < graph->n_regions; i++)
+        if (graph->regions[i].first <= producer && producer <= graph->regions[i].last)
+            return rc_label_find_facts(graph->regions[i].label)->name;
+    return NULL;
+}
+
+typedef struct alive_part {
+    const char *part, *category, *label;
+    int64_t n, bytes;
+} alive_part;
+
+static int by_bytes(const void *a, const void *b)
+{
+    const alive_part *x = a, *y = b;
+    return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->part, y->part);
+}
+
+/* Buffers alive at the peak, those of the same part and category over all layers added up. */
+static rc_code collect_alive(const rc_cost *cost, rc_arena *mem, alive_part **out, size_t *n,
+                             rc_error *err)
+{
+    const rc_schedule *s = cost->schedule;
+    RC_TRY(RC_NEW(mem, out, s->n_buffers, err));
+    *n = 0;
+    for (int i = 0; i < s->n_buffers; i++) {
+        const rc_buffer *b = &s->buffers[i];
+        if (!is_alive(b, cost->peak_instr))
+            continue;
+        const char *part = b->tensor >= 0 ? s->graph->tensors[b->tensor].part : "scratch";
+        const char *category = rc_category_name(b->category);
+        size_t at = 0;
+        while (at < *n && (strcmp((*out)[at].part, part) != 0 ||
+                           strcmp((*out)[at].category, category) != 0))
+            at++;
+        if (at == *n) {
+            const char *label = b->tensor >= 0 ? label_of(s->graph, b->tensor) : NULL;
+            (*out)[(*n)++] = (alive_part){.part = part, .category = category, .label = label};
+        }
+        (*out)[at].n++;
+        (*out)[at].bytes += room_of(b);
+    }
+    qsort(*out, *n, sizeof **out, by_bytes);
+    return RC_OK;
+}
+
+static rc_code alive_table(const rc_cost *cost, rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {
+        {"tensor", NULL, RC_UNIT_TEXT}, {"category", NULL, RC_UNIT_TEXT},
+        {"label", NULL, RC_UNIT_TEXT},  {"count", NULL, RC_UNIT_COUNT},
+        {"bytes", NULL, RC_UNIT_BYTES}, {"share", NULL, RC_UNIT_RATIO}};
+    alive_part *parts;
+    size_t n;
+    RC_TRY(rc_table_make(mem, "alive_at_peak", "alive at the peak, over all layers", columns, 6,
+                         out, err));
+    RC_TRY(collect_alive(cost, mem, &parts, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_text(parts[i].part);
+        row[1] = rc_cell_text(parts[i].category);
+        row[2] = rc_cell_text(parts[i].label);
+        row[3] = rc_cell_int(parts[i].n);
+        row[4] = rc_cell_int(parts[i].bytes);
+        row[5] = rc_cell_real((double)parts[i].bytes / (double)cost->bound_bytes);
+    }
+    return RC_OK;
+}
+
+rc_code rc_cost_report(const rc_cost *cost, rc_arena *mem, rc_report *report, rc_error *err)
+{
+    rc_table *table;
+    RC_TRY(facts_table(cost, mem, &table, err));
+    rc_report_add(report, table, true);
+    RC_TRY(category_table(cost, mem, &table, err));
+    rc_report_add(report, table, false);
+    RC_TRY(alive_table(cost, mem, &table, err));
+    rc_report_add(report, table, false);
+    return RC_OK;
+}
+
+rc_code rc_cost_timeline(const rc_cost *cost, rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {
+        {"instruction", NULL, RC_UNIT_COUNT}, {"kind", NULL, RC_UNIT_TEXT},
+        {"op", NULL, RC_UNIT_TEXT},           {"weights", NULL, RC_UNIT_BYTES},
+        {"gradients", NULL, RC_UNIT_BYTES},   {"optimizer", NULL, RC_UNIT_BYTES},
+        {"inputs", NULL, RC_UNIT_BYTES},      {"activations", NULL, RC_UNIT_BYTES},
+        {"recomputed", NULL, RC_UNIT_BYTES},  {"activation_gradients", NULL, RC_UNIT_BYTES},
+        {"scratch", NULL, RC_UNIT_BYTES},     {"live_bytes", NULL, RC_UNIT_BYTES}};
+    const rc_schedule *s = cost->schedule;
+    int64_t(*change)[RC_CATEGORY_COUNT];
+    int64_t live[RC_CATEGORY_COUNT] = {0};
+    RC_TRY(RC_NEW(mem, &change, s->n_instrs + 1, err));
+    for (int i = 0; i < s->n_buffers; i++) {
+        const rc_buffer *b = &s->buffers[i];
+        if (b->last < 0)
+            continue;
+        change[b->first][b->category] += room_of(b);
+        change[b->last + 1][b->category] -= room_of(b);
+    }
+    RC_TRY(rc_table_make(mem, "timeline", "live bytes at every instruction", columns, 12, out,
+                         err));
+    for (int i = 0; i < s->n_instrs; i++) {
+        const rc_instr *instr = &s->instrs[i];
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_int(i);
+        row[1] = rc_cell_text(rc_instr_kind_name(instr->kind));
+        row[2] = rc_cell_text(instr->op >= 0 ? s->graph->ops[instr->op].name : NULL);
+        for (int k = 0; k < RC_CATEGORY_COUNT; k++) {
+            live[k] += change[i][k];
+            row[3 + k] = rc_cell_int(live[k]);
+        }
+        row[11] = rc_cell_int(instr->live_bytes);
+    }
+    return RC_OK;
+}
+
+rc_code rc_cost_layer(const rc_policy *policy, int layer, rc_arena *mem, int64_t *bytes,
+                      int64_t *stats_bytes, rc_error *err)
+{
+    const rc_graph *graph = policy->graph;
+    bool *is_retained;
+    *bytes = *stats_bytes = 0;
+    RC_TRY(rc_policy_retained(policy, mem, &is_retained, err));
+    for (int i = 0; i < graph->n_tensors; i++) {
+        const rc_tensor *tensor = &graph->tensors[i];
+        if (!is_retained[i] || tensor->storage != i || tensor->layer != layer)
+            continue;
+        int64_t *sum = tensor->class == RC_TENSOR_STATS ? stats_bytes : bytes;
+        if (!rc_add(*sum, tensor->bytes, sum))
+            return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "layer %d passes 2^63-1 bytes", layer);
+    }
+    return RC_OK;
+}

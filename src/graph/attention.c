@@ -1,0 +1,257 @@
+/* attention.c — self-attention of one layer: norm, projections, core, bias-dropout-add.
+ *
+ * The order and the names are Megatron's (megatron/core/transformer/attention.py). The rows of the
+ * qkv weight are all query heads, then all key heads, then all value heads.
+ *
+ *   x [n,h] -> norm -> qkv [N,(a+2g)d/t] -> q, k, v (views) -> qk norm -> rotary
+ *     -> core attention -> o [N,ad/t] -> proj [n,h] -> + x
+ */
+#include "graph/builder.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct heads {
+    int q, k, v;
+} heads;
+
+/* RMS or layer norm of every head: rows of width d, `groups` of them a token. */
+static int build_head_norm(rc_builder *b, const char *part, int x, int64_t groups,
+                           const char *shape, const char *stats_shape)
+{
+    rc_graph *graph = b->graph;
+    const char *names[3];
+    static const char *const suffixes[3] = {"weight", "bias", "rstd"};
+    for (int i = 0; i < 3; i++)
+        if (b->code == RC_OK)
+            b->code = rc_arena_printf(b->mem, &names[i], b->err, "%s.%s", part, suffixes[i]);
+    if (b->code != RC_OK)
+        return 0;
+    int w = rc_build_weight(b, names[0], "[d]", RC_INIT_ONE, 0);
+    int bias =
+        b->is_rms_norm ? RC_ABSENT : rc_build_weight(b, names[1], "[d]", RC_INIT_ZERO, 0);
+    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape);
+    int mean = b->is_rms_norm ? RC_ABSENT
+                              : rc_build_tensor(b, part, RC_TENSOR_STATS, RC_F32, stats_shape);
+    int rstd = rc_build_tensor(b, names[2], RC_TENSOR_STATS, RC_F32, stats_shape);
+    rc_op_parts op = {
+        .kind = b->is_rms_norm ? RC_OP_rmsnorm : RC_OP_layernorm,
+        .part = part,
+        .attr = {.n = graph->dims.N,
+                 .h = graph->dims.d,
+                 .groups = groups,
+                 .eps = b->cfg->layernorm_epsilon},
+        .in = {x, w, bias},
+        .out = {y, b->is_rms_norm ? rstd : mean, b->is_rms_norm ? RC_ABSENT : rstd}};
+    rc_build_op(b, &op);
+    return y;
+}
+
+/* A copy of a strided value where the profile's kernel makes one. */
+static int build_contiguous(rc_builder *b, const char *part, int x, const char *shape)
+{
+    rc_graph *graph = b->graph;
+    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape);
+    if (b->code != RC_OK)
+        return 0;
+    rc_op_parts op = {.kind = RC_OP_contiguous,
+                      .part = part,
+                      .attr = {.n = graph->tensors[y].rows, .h = graph->tensors[y].ld},
+                      .in = {x, RC_ABSENT, RC_ABSENT},
+                      .out = {y, RC_ABSENT, RC_ABSENT}};
+    rc_build_op(b, &op);
+    return y;
+}
+
+static int build_rope(rc_builder *b, const char *part, int x, int64_t groups, const char *shape)
+{
+    const rc_config *cfg = b->cfg;
+    rc_graph *graph = b->graph;
+    int y = b->is_engine ? rc_build_overwrite(b, part, x)
+                         : rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape);
+    rc_op_parts op = {
+        .kind = RC_OP_rope,
+        .part = part,
+        .attr = {.n = graph->dims.N,
+                 .groups = groups,
+                 .d = graph->dims.d,
+                 .rotary_dim = 2 * (int64_t)((double)graph->dims.d * cfg->rotary_percent / 2),
+                 .rotary_base = cfg->rotary_base,
+                 .is_rotary_interleaved = cfg->rotary_interleaved},
+        .in = {x, RC_ABSENT, RC_ABSENT},
+        .out = {y, RC_ABSENT, RC_ABSENT}};
+    rc_build_op(b, &op);
+    return y;
+}
+
+/* Query, key and value up to where label core_attn starts. */
+static heads build_heads(rc_builder *b, int qkv)
+{
+    const rc_config *cfg = b->cfg;
+    const rc_dims *dims = &b->graph->dims;
+    int64_t al = dims->a / dims->t, gl = dims->g / dims->t;
+    heads at = {
+        .q = rc_build_view(b, "self_attention.query", qkv, "[N, ad/t]", 0),
+        .k = rc_build_view(b, "self_attention.key", qkv, "[N, gd/t]", al * dims->d),
+        .v = rc_build_view(b, "self_attention.value", qkv, "[N, gd/t]", (al + gl) * dims->d)};
+    bool has_rope = strcmp(cfg->position_embedding_type, "rope") == 0;
+    if (cfg->qk_layernorm &&
+        !b->is_engine) { /* the norms of both profiles copy strided input */
+        at.q = build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
+        at.k = build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
+    }
+    if (cfg->qk_layernorm) {
+        at.q =
+            build_head_norm(b, "self_attention.q_layernorm", at.q, al, "[N, ad/t]", "[N, a/t]");
+        at.k =
+            build_head_norm(b, "self_attention.k_layernorm", at.k, gl, "[N, gd/t]", "[N, g/t]");
+    }
+    if (has_rope) {
+        at.q = build_rope(b, "self_attention.query_rotary", at.q, al, "[N, ad/t]");
+        at.k = build_rope(b, "self_attention.key_rotary", at.k, gl, "[N, gd/t]");
+    } else if (!b->is_engine && !cfg->qk_layernorm && dims->a != dims->g) {
+        /* Megatron reshapes the grouped query to its heads, which copies it. */
+        at.q = build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
+    }
+    return at;
+}
+
+/* What a profile's core attention copies before it starts: Transformer Engine makes strided
+ * operands contiguous unless query, key and value are one interleaved buffer; Megatron's local
+ * backend repeats grouped keys and values to every query head. */
+static heads build_core_copies(rc_builder *b, heads at)
+{
+    const rc_graph *graph = b->graph;
+    if (b->code != RC_OK || b->is_engine)
+        return at;
+    if (graph->profile == RC_PROFILE_MEGATRON_LOCAL) {
+        if (graph->dims.a == graph->dims.g)
+            return at;
+        at.k = build_contiguous(b, "self_attention.key_repeated", at.k, "[N, ad/t]");
+        at.v = build_contiguous(b, "self_attention.value_repeated", at.v, "[N, ad/t]");
+        return at;
+    }
+    bool is_one_buffer = graph->tensors[at.q].view_of >= 0 && graph->tensors[at.k].view_of >= 0;
+    if (is_one_buffer)
+        return at;
+    if (graph->tensors[at.k].view_of >= 0)
+        at.k = build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
+    at.v = build_contiguous(b, "self_attention.value_contiguous", at.v, "[N, gd/t]");
+    return at;
+}
+
+static rc_op_attr core_attr(const rc_builder *b)
+{
+    const rc_dims *dims = &b->graph->dims;
+    return (rc_op_attr){.n = dims->N,
+                        .a = dims->a / dims->t,
+                        .g = dims->g / dims->t,
+                        .d = dims->d,
+                        .scale = 1.0 / sqrt((double)dims->d),
+                        .is_causal = true};
+}
+
+static int build_fused_core(rc_builder *b, heads at)
+{
+    int o = rc_build_tensor(b, "self_attention.core_attention", RC_TENSOR_ACTIVATION,
+                            b->graph->dtype, "[N, ad/t]");
+    int lse = rc_build_tensor(b, "self_attention.core_attention.lse", RC_TENSOR_STATS, RC_F32,
+                              "[b, a/t, S]");
+    rc_op_parts op = {.kind = RC_OP_attention,
+                      .part = "self_attention.core_attention",
+                      .attr = core_attr(b),
+                      .in = {at.q, at.k, at.v},
+                      .out = {o, lse, RC_ABSENT}};
+    op.attr.p = b->cfg->attention_dropout;
+    rc_build_op(b, &op);
+    return o;
+}
+
+static int build_unfused_core(rc_builder *b, heads at)
+{
+    rc_graph *graph = b->graph;
+    static const char shape[] = "[b, a/t, S, S]";
+    int scores = rc_build_tensor(b, "self_attention.core_attention.scores",
+                                 RC_TENSOR_ACTIVATION, graph->dtype, shape);
+    rc_op_parts product = {.kind = RC_OP_attn_scores,
+                           .part = "self_attention.core_attention.scores",
+                           .attr = core_attr(b),
+                           .in = {at.q, at.k, RC_ABSENT},
+                           .out = {scores, RC_ABSENT, RC_ABSENT}};
+    if (!b->is_engine)
+        product.attr.g = product.attr.a; /* keys were repeated */
+    rc_build_op(b, &product);
+    int p = b->is_engine
+                ? rc_build_overwrite(b, "self_attention.core_attention.softmax", scores)
+                : rc_build_tensor(b, "self_attention.core_attention.softmax",
+                                  RC_TENSOR_ACTIVATION, graph->dtype, shape);
+    rc_op_parts softmax = {.kind = RC_OP_softmax,
+                           .part = "self_attention.core_attention.softmax",
+                           .attr = core_attr(b),
+                           .in = {scores, RC_ABSENT, RC_ABSENT},
+                           .out = {p, RC_ABSENT, RC_ABSENT}};
+    rc_build_op(b, &softmax);
+    p = rc_build_dropout(b, "self_attention.core_attention.attention_dropout", p,
+                         b->cfg->attention_dropout);
+    int o = rc_build_tensor(b, "self_attention.core_attention", RC_TENSOR_ACTIVATION,
+                            graph->dtype, "[N, ad/t]");
+    rc_op_parts context = {.kind = RC_OP_attn_context,
+                           .part = "self_attention.core_attention",
+                           .attr = product.attr,
+                           .in = {p, at.v, RC_ABSENT},
+                           .out = {o, RC_ABSENT, RC_ABSENT}};
+    rc_build_op(b, &context);
+    return o;
+}
+
+static bool is_fused(const rc_builder *b)
+{
+    const char *backend = b->cfg->attention_backend;
+    if (b->graph->profile != RC_PROFILE_ENGINE)
+        return b->graph->profile == RC_PROFILE_MEGATRON_TE;
+    return strcmp(backend, "unfused") != 0 && strcmp(backend, "local") != 0;
+}
+
+int rc_build_attention_branch(rc_builder *b, int x)
+{
+    const rc_config *cfg = b->cfg;
+    const rc_dims *dims = &b->graph->dims;
+    bool has_fused_norm = b->graph->profile == RC_PROFILE_MEGATRON_TE;
+    int norm_op = rc_build_count_ops(b);
+    int y = rc_build_norm(b, "input_layernorm", x);
+    if (!has_fused_norm)
+        rc_build_region(b, RC_LABEL_layernorm, norm_op, norm_op);
+
+    bool has_qkv_bias = cfg->add_bias_linear || cfg->add_qkv_bias;
+    int64_t hidden_bytes = dims->N * dims->h * rc_dtype_bytes(b->graph->dtype);
+    bool is_sharded = dims->t > 1;
+    int qkv =
+        rc_build_linear(b, &(rc_linear_parts){.part = "self_attention.linear_qkv",
+                                              .x = y,
+                                              .weight_shape = "[(a+2g)d/t, h]",
+                                              .bias_shape = has_qkv_bias ? "[(a+2g)d/t]" : NULL,
+                                              .out_shape = "[N, (a+2g)d/t]",
+                                              .comm = {is_sharded && dims->has_sequence_parallel
+                                                           ? RC_COMM_ALL_GATHER
+                                                           : RC_COMM_NONE,
+                                                       hidden_bytes}});
+    heads at = build_heads(b, qkv);
+    int core_op = rc_build_count_ops(b);
+    at = build_core_copies(b, at);
+    int o = is_fused(b) ? build_fused_core(b, at) : build_unfused_core(b, at);
+    rc_build_region(b, RC_LABEL_core_attn, core_op, rc_build_count_ops(b) - 1);
+
+    int bias = cfg->add_bias_linear ? rc_build_weight(b, "self_attention.linear_proj.bias",
+                                                      "[h]", RC_INIT_ZERO, 0)
+                                    : RC_ABSENT;
+    rc_comm_kind reduce =
+        dims->has_sequence_parallel ? RC_COMM_REDUCE_SCATTER : RC_COMM_ALL_REDUCE;
+    int proj = rc_build_linear(
+        b, &(rc_linear_parts){.part = "self_attention.linear_proj",
+                              .x = o,
+                              .weight_shape = "[h, ad/t]",
+                              .out_shape = "[n, h]",
+                              .init_std = rc_build_scaled_init_std(b),
+                              .comm = {is_sharded ? reduce : RC_COMM_NONE, hidden_bytes}});
+    return rc_build_bias_dropout_add(b, "self_attn_bda", proj, x, bias);
+}

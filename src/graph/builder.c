@@ -1,0 +1,294 @@
+/* builder.c — adds tensors, ops and regions to a graph under construction.
+ *
+ * takes  calls of the layer builders, in forward order
+ * gives  tensors with sizes and storage identity, ops with attributes, FLOPs and bytes moved
+ * next   graph.c verifies what came out
+ */
+#include "graph/builder.h"
+
+#include "base/num.h"
+#include "graph/shape.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Room for one more element of an array in an arena; old contents stay readable. */
+#define GROW(b, array, n, room)                                                                \
+    do {                                                                                       \
+        if ((n) == (room)) {                                                                   \
+            int larger_room = (room) ? 2 * (room) : 64;                                        \
+            void *larger = NULL;                                                               \
+            (b)->code = rc_arena_take((b)->mem, (size_t)larger_room, sizeof *(array), &larger, \
+                                      (b)->err);                                               \
+            if ((b)->code != RC_OK)                                                            \
+                return 0;                                                                      \
+            if (n)                                                                             \
+                memcpy(larger, (array), (size_t)(n) * sizeof *(array));                        \
+            (array) = larger;                                                                  \
+            (room) = larger_room;                                                              \
+        }                                                                                      \
+    } while (0)
+
+static int add_tensor(rc_builder *b, const char *part, rc_tensor tensor)
+{
+    rc_graph *graph = b->graph;
+    if (b->code != RC_OK)
+        return 0;
+    GROW(b, graph->tensors, graph->n_tensors, graph->n_tensors_room);
+    b->code = rc_arena_printf(b->mem, &tensor.name, b->err, "%s%s", b->prefix, part);
+    if (b->code != RC_OK)
+        return 0;
+    tensor.part = tensor.name + strlen(b->prefix);
+    tensor.layer = b->layer;
+    graph->tensors[graph->n_tensors] = tensor;
+    return graph->n_tensors++;
+}
+
+/* Sizes from a shape; rows of the last dimension. */
+static bool size_tensor(rc_builder *b, const char *text, rc_dtype dtype, rc_tensor *tensor)
+{
+    rc_shape shape;
+    if (b->code == RC_OK)
+        b->code = rc_shape_eval(text, &b->graph->dims, &shape, b->err);
+    if (b->code != RC_OK)
+        return false;
+    tensor->shape = text;
+    tensor->dtype = dtype;
+    tensor->n_elem = shape.n_elem;
+    tensor->ld = shape.dim[shape.n_dims - 1];
+    tensor->rows = tensor->ld ? shape.n_elem / tensor->ld : 0;
+    tensor->view_of = tensor->producer = RC_ABSENT;
+    if (!rc_mul(shape.n_elem, rc_dtype_bytes(dtype), &tensor->bytes))
+        b->code = RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
+                          "a tensor of shape %s passes 2^63-1 bytes", text);
+    return b->code == RC_OK;
+}
+
+int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_class class, rc_dtype dtype,
+                    const char *shape)
+{
+    rc_tensor tensor = {.class = class, .storage = b->graph->n_tensors};
+    if (!size_tensor(b, shape, dtype, &tensor))
+        return 0;
+    return add_tensor(b, part, tensor);
+}
+
+int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init init,
+                    double std)
+{
+    rc_tensor tensor = {.class = RC_TENSOR_WEIGHT,
+                        .storage = b->graph->n_tensors,
+                        .init = init,
+                        .init_std = std,
+                        .has_weight_decay = strchr(shape, ',') != NULL}; /* matrices only */
+    if (!size_tensor(b, shape, b->graph->dtype, &tensor))
+        return 0;
+    b->graph->n_parameters += tensor.n_elem;
+    return add_tensor(b, part, tensor);
+}
+
+int rc_build_view(rc_builder *b, const char *part, int base, const char *shape, int64_t offset)
+{
+    if (b->code != RC_OK)
+        return 0;
+    rc_tensor from = b->graph->tensors[base];
+    rc_tensor tensor = {.class = from.class};
+    if (!size_tensor(b, shape, from.dtype, &tensor))
+        return 0;
+    tensor.storage = from.storage;
+    tensor.offset = from.offset + offset;
+    tensor.ld = from.ld;
+    tensor.view_of = base;
+    return add_tensor(b, part, tensor);
+}
+
+int rc_build_overwrite(rc_builder *b, const char *part, int over)
+{
+    if (b->code != RC_OK)
+        return 0;
+    rc_tensor tensor = b->graph->tensors[over]; /* same storage, offset, rows and ld */
+    tensor.view_of = tensor.producer = RC_ABSENT;
+    tensor.n_consumers = 0;
+    return add_tensor(b, part, tensor);
+}
+
+static int64_t moved_bytes(const rc_graph *graph, const rc_op *op)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < RC_OP_MAX_IN; i++)
+        bytes += op->in[i] < 0 ? 0 : graph->tensors[op->in[i]].bytes;
+    for (int i = 0; i < RC_OP_MAX_OUT; i++)
+        bytes += op->out[i] < 0 ? 0 : graph->tensors[op->out[i]].bytes;
+    return bytes;
+}
+
+int rc_build_op(rc_builder *b, const rc_op_parts *parts)
+{
+    rc_graph *graph = b->graph;
+    if (b->code != RC_OK)
+        return 0;
+    GROW(b, graph->ops, graph->n_ops, graph->n_ops_room);
+    const rc_op_facts *facts = rc_op_find(parts->kind);
+    rc_op op = {.kind = parts->kind,
+                .layer = b->layer,
+                .attr = parts->attr,
+                .needs_in = facts->needs_in,
+                .needs_out = facts->needs_out,
+                .comm = parts->comm};
+    b->code = rc_arena_printf(b->mem, &op.name, b->err, "%s%s", b->prefix, parts->part);
+    if (b->code != RC_OK)
+        return 0;
+    op.attr.s = graph->dims.S;
+    op.attr.b = graph->dims.b;
+    op.attr.random_id = (uint32_t)graph->n_ops;
+    memcpy(op.in, parts->in, sizeof op.in);
+    memcpy(op.out, parts->out, sizeof op.out);
+    for (int i = 0; i < RC_OP_MAX_IN; i++)
+        if (op.in[i] >= 0)
+            graph->tensors[op.in[i]].n_consumers++;
+    for (int i = 0; i < RC_OP_MAX_OUT; i++)
+        if (op.out[i] >= 0)
+            graph->tensors[op.out[i]].producer = graph->n_ops;
+    const rc_tensor *x = &graph->tensors[op.in[0]], *y = &graph->tensors[op.out[0]];
+    op.is_in_place = x->storage == y->storage;
+    op.fwd_flops = facts->fwd_flops(&op.attr);
+    op.bwd_flops = facts->bwd_flops(&op.attr);
+    op.fwd_bytes = moved_bytes(graph, &op);
+    graph->ops[graph->n_ops] = op;
+    return graph->n_ops++;
+}
+
+static int add_region(rc_builder *b, rc_region region)
+{
+    rc_graph *graph = b->graph;
+    GROW(b, graph->regions, graph->n_regions, graph->n_regions_room);
+    graph->regions[graph->n_regions] = region;
+    return graph->n_regions++;
+}
+
+void rc_build_region(rc_builder *b, rc_label label, int first_op, int last_op)
+{
+    if (b->code == RC_OK)
+        add_region(b, (rc_region){label, b->layer, first_op, last_op});
+}
+
+int rc_build_count_ops(const rc_builder *b)
+{
+    return b->graph->n_ops;
+}
+
+double rc_build_scaled_init_std(const rc_builder *b)
+{
+    /* Megatron's scaled_init_method_normal: outputs of residual branches start smaller. */
+    return b->cfg->init_method_std / sqrt(2.0 * (double)b->graph->dims.L);
+}
+
+/* "PART.SUFFIX" in the arena; names are kept by tensors, so they outlive the call. */
+static const char *join(rc_builder *b, const char *part, const char *suffix)
+{
+    const char *name = "";
+    if (b->code == RC_OK)
+        b->code = rc_arena_printf(b->mem, &name, b->err, "%s.%s", part, suffix);
+    return name;
+}
+
+int rc_build_norm(rc_builder *b, const char *part, int x)
+{
+    rc_graph *graph = b->graph;
+    int w = rc_build_weight(b, join(b, part, "weight"), "[h]", RC_INIT_ONE, 0);
+    int bias = RC_ABSENT, mean = RC_ABSENT;
+    if (!b->is_rms_norm)
+        bias = rc_build_weight(b, join(b, part, "bias"), "[h]", RC_INIT_ZERO, 0);
+    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, "[n, h]");
+    if (!b->is_rms_norm)
+        mean = rc_build_tensor(b, join(b, part, "mean"), RC_TENSOR_STATS, RC_F32, "[n]");
+    int rstd = rc_build_tensor(b, join(b, part, "rstd"), RC_TENSOR_STATS, RC_F32, "[n]");
+    rc_op_parts op = {.kind = b->is_rms_norm ? RC_OP_rmsnorm : RC_OP_layernorm,
+                      .part = part,
+                      .attr = {.n = graph->dims.n,
+                               .h = graph->dims.h,
+                               .groups = 1,
+                               .eps = b->cfg->layernorm_epsilon},
+                      .in = {x, w, bias},
+                      .out = {y, mean, rstd}};
+    if (b->is_rms_norm) {
+        op.out[1] = rstd;
+        op.out[2] = RC_ABSENT;
+    }
+    rc_build_op(b, &op);
+    return y;
+}
+
+int rc_build_linear(rc_builder *b, const rc_linear_parts *parts)
+{
+    rc_graph *graph = b->graph;
+    double std = parts->init_std > 0 ? parts->init_std : b->cfg->init_method_std;
+    int w = rc_build_weight(b, join(b, parts->part, "weight"), parts->weight_shape,
+                            RC_INIT_NORMAL, std);
+    int bias = RC_ABSENT;
+    if (parts->bias_shape)
+        bias = rc_build_weight(b, join(b, parts->part, "bias"), parts->bias_shape, RC_INIT_ZERO,
+                               0);
+    int y =
+        rc_build_tensor(b, parts->part, RC_TENSOR_ACTIVATION, graph->dtype, parts->out_shape);
+    if (b->code != RC_OK)
+        return 0;
+    rc_op_parts op = {
+        .kind = RC_OP_linear,
+        .part = parts->part,
+        .attr = {.n = graph->dims.N, .in = graph->tensors[w].ld, .out = graph->tensors[w].rows},
+        .in = {parts->x, w, bias},
+        .out = {y, RC_ABSENT, RC_ABSENT},
+        .comm = parts->comm};
+    rc_build_op(b, &op);
+    return y;
+}
+
+/* Profiles that cannot draw a mask again keep it: one byte an element. */
+static void keep_mask(rc_builder *b, const char *part, const char *shape, double p, int *mask)
+{
+    *mask = RC_ABSENT;
+    if (!b->is_engine && p > 0)
+        *mask = rc_build_tensor(b, join(b, part, "mask"), RC_TENSOR_MASK, RC_U8, shape);
+}
+
+int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residual, int bias)
+{
+    rc_graph *graph = b->graph;
+    double p = b->cfg->hidden_dropout;
+    int mask;
+    keep_mask(b, part, "[n, h]", p, &mask);
+    /* The branch's last product is read by nobody else, so the sum may stand in its place. */
+    int y = b->is_engine
+                ? rc_build_overwrite(b, part, x)
+                : rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, "[n, h]");
+    rc_op_parts op = {.kind = RC_OP_bias_dropout_add,
+                      .part = part,
+                      .attr = {.n = graph->dims.n, .h = graph->dims.h, .p = p},
+                      .in = {x, residual, bias},
+                      .out = {y, mask, RC_ABSENT}};
+    int at = rc_build_op(b, &op);
+    if (mask >= 0 && b->code == RC_OK)
+        graph->ops[at].needs_out |= 1u << 1;
+    return y;
+}
+
+int rc_build_dropout(rc_builder *b, const char *part, int x, double p)
+{
+    rc_graph *graph = b->graph;
+    if (p <= 0 || b->code != RC_OK)
+        return x;
+    const rc_tensor from = graph->tensors[x];
+    int mask;
+    keep_mask(b, part, from.shape, p, &mask);
+    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, from.dtype, from.shape);
+    rc_op_parts op = {.kind = RC_OP_dropout,
+                      .part = part,
+                      .attr = {.n = from.rows, .h = from.ld, .n_elem = from.n_elem, .p = p},
+                      .in = {x, RC_ABSENT, RC_ABSENT},
+                      .out = {y, mask, RC_ABSENT}};
+    int at = rc_build_op(b, &op);
+    if (mask >= 0 && b->code == RC_OK)
+        graph->ops[at].needs_out |= 1u << 1;
+    return y;
+}

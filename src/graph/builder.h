@@ -1,0 +1,75 @@
+/* builder.h — what layer builders add tensors, ops and regions with.
+ *
+ * The first failure sticks in `code`; after it every call does nothing and answers 0, so a builder
+ * reads as the list of its ops and the caller looks at `code` once.
+ */
+#ifndef RC_GRAPH_BUILDER_H
+#define RC_GRAPH_BUILDER_H
+
+#include <recompute/graph.h>
+
+typedef struct rc_builder {
+    const rc_config *cfg;
+    rc_graph *graph;
+    rc_arena *mem;
+    rc_error *err;
+    rc_code code;
+    int layer;          /* of what is added now; -1 before the first, L after the last */
+    const char *prefix; /* of names: "decoder.layers.3." */
+    bool is_engine;     /* profile engine: in-place ops, no masks */
+    bool is_rms_norm;
+    rc_act act;
+} rc_builder;
+
+/* A stream of the residual: what a builder is handed and hands on. All int are tensor indices. */
+
+int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init init,
+                    double std);
+int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_class class, rc_dtype dtype,
+                    const char *shape);
+/* A slice of `base`'s rows from element `offset` of each row. */
+int rc_build_view(rc_builder *b, const char *part, int base, const char *shape, int64_t offset);
+/* The value an in-place op leaves in the storage of `over`. */
+int rc_build_overwrite(rc_builder *b, const char *part, int over);
+
+/* What rc_build_op takes; absent operands are RC_ABSENT. */
+enum { RC_ABSENT = -1 };
+typedef struct rc_op_parts {
+    rc_op_kind kind;
+    const char *part;
+    rc_op_attr attr;
+    int in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT];
+    rc_comm comm;
+} rc_op_parts;
+/* Adds the op; gives its index. needs_in/needs_out come from the op's facts; a profile that keeps
+ * something else changes them on the op afterwards. */
+int rc_build_op(rc_builder *b, const rc_op_parts *parts);
+
+void rc_build_region(rc_builder *b, rc_label label, int first_op, int last_op);
+
+/* y = norm(x) over rows of width h, with new weights "PART.weight" (".bias" for LayerNorm). */
+int rc_build_norm(rc_builder *b, const char *part, int x);
+/* y = x w^T (+ bias) as one op. `init_std` 0 means init_method_std. */
+typedef struct rc_linear_parts {
+    const char *part;
+    int x;
+    const char *weight_shape, *bias_shape, *out_shape; /* bias_shape NULL: none in this op */
+    double init_std;
+    rc_comm comm;
+} rc_linear_parts;
+int rc_build_linear(rc_builder *b, const rc_linear_parts *parts);
+/* residual + dropout(x + bias); `bias` may be RC_ABSENT. */
+int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residual, int bias);
+/* dropout of a whole tensor, by p; gives x itself when p is 0. */
+int rc_build_dropout(rc_builder *b, const char *part, int x, double p);
+
+/* The layer builders: the residual stream in, the residual stream out. */
+int rc_build_attention_branch(rc_builder *b, int x); /* norm, attention, bias-dropout-add */
+int rc_build_mlp_branch(rc_builder *b, int x);       /* norm, MLP, bias-dropout-add */
+int rc_build_embedding(rc_builder *b);
+void rc_build_loss(rc_builder *b, int x, int word_embeddings);
+
+int rc_build_count_ops(const rc_builder *b); /* next op's index: where a region starts */
+double rc_build_scaled_init_std(const rc_builder *b); /* init_method_std / sqrt(2 L) */
+
+#endif

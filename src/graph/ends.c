@@ -1,0 +1,65 @@
+/* ends.c — the two ends of the model: embeddings, and final norm, output layer and loss. */
+#include "graph/builder.h"
+
+#include <string.h>
+
+int rc_build_embedding(rc_builder *b)
+{
+    rc_graph *graph = b->graph;
+    const rc_config *cfg = b->cfg;
+    bool has_positions = strcmp(cfg->position_embedding_type, "learned_absolute") == 0;
+    int w = rc_build_weight(b, "word_embeddings.weight", "[V/t, h]", RC_INIT_NORMAL,
+                            cfg->init_method_std);
+    int positions = has_positions ? rc_build_weight(b, "position_embeddings.weight", "[s, h]",
+                                                    RC_INIT_NORMAL, cfg->init_method_std)
+                                  : RC_ABSENT;
+    int y = rc_build_tensor(b, "output", RC_TENSOR_ACTIVATION, graph->dtype, "[n, h]");
+    rc_op_parts op = {
+        .kind = RC_OP_embedding,
+        .part = "output",
+        .attr = {.n = graph->dims.n, .h = graph->dims.h, .V = graph->dims.V / graph->dims.t},
+        .in = {graph->tokens, w, positions},
+        .out = {y, RC_ABSENT, RC_ABSENT}};
+    rc_build_op(b, &op);
+    return rc_build_dropout(b, "embedding_dropout", y, cfg->hidden_dropout);
+}
+
+/* Engine: backward reads the logits and their log-sum-exp, and writes dlogits over the logits.
+ * Megatron (fusions/fused_cross_entropy.py): keeps the softmax in fp32, the logits die. */
+static void build_cross_entropy(rc_builder *b, int logits)
+{
+    rc_graph *graph = b->graph;
+    int kept = b->is_engine ? rc_build_tensor(b, "loss.lse", RC_TENSOR_STATS, RC_F32, "[N]")
+                            : rc_build_tensor(b, "loss.softmax", RC_TENSOR_ACTIVATION, RC_F32,
+                                              "[N, V/t]");
+    graph->loss = rc_build_tensor(b, "loss", RC_TENSOR_LOSS, RC_F32, "[1]");
+    rc_op_parts op = {
+        .kind = RC_OP_cross_entropy,
+        .part = "loss",
+        .attr = {.n = graph->dims.N, .V = graph->dims.V / graph->dims.t, .loss_scale = 1.0},
+        .in = {logits, graph->targets, RC_ABSENT},
+        .out = {graph->loss, kept, RC_ABSENT}};
+    int at = rc_build_op(b, &op);
+    if (!b->is_engine && b->code == RC_OK)
+        graph->ops[at].needs_in &= ~1u;
+}
+
+void rc_build_loss(rc_builder *b, int x, int word_embeddings)
+{
+    rc_graph *graph = b->graph;
+    int y = rc_build_norm(b, "decoder.final_layernorm", x);
+    int w = word_embeddings;
+    if (!b->cfg->share_embeddings_and_output_weights)
+        w = rc_build_weight(b, "output_layer.weight", "[V/t, h]", RC_INIT_NORMAL,
+                            b->cfg->init_method_std);
+    int logits =
+        rc_build_tensor(b, "output_layer", RC_TENSOR_ACTIVATION, graph->dtype, "[N, V/t]");
+    rc_op_parts op = {
+        .kind = RC_OP_linear,
+        .part = "output_layer",
+        .attr = {.n = graph->dims.N, .in = graph->dims.h, .out = graph->dims.V / graph->dims.t},
+        .in = {y, w, RC_ABSENT},
+        .out = {logits, RC_ABSENT, RC_ABSENT}};
+    rc_build_op(b, &op);
+    build_cross_entropy(b, logits);
+}

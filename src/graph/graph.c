@@ -1,0 +1,339 @@
+/* graph.c — makes the graph of a model, checks it, prints it.
+ *
+ * takes  rc_config
+ * gives  rc_graph: embedding, L layers, final norm, output layer, loss, in forward order
+ * next   policy/ decides what of it is retained
+ */
+#include "graph/builder.h"
+
+#include "base/num.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const profile_names[] = {"engine", "megatron-te", "megatron-local"};
+
+const char *rc_profile_name(rc_profile profile)
+{
+    return profile_names[profile];
+}
+
+bool rc_profile_find(const char *name, rc_profile *profile)
+{
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(profile_names[i], name) != 0)
+            continue;
+        *profile = (rc_profile)i;
+        return true;
+    }
+    return false;
+}
+
+static rc_code need_positive(const rc_config *cfg, rc_field field, int64_t value, rc_error *err)
+{
+    const rc_field_facts *facts = rc_field_find(field);
+    if (value == RC_NULL_INT)
+        return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where, "%s is not set; give %s=N",
+                       facts->name, facts->key);
+    if (value < 1)
+        return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                       "%s is %" PRId64 "; it must be at least 1", facts->name, value);
+    return RC_OK;
+}
+
+static rc_code need_divides(const rc_config *cfg, rc_field field, int64_t whole, int64_t part,
+                            const char *part_name, rc_error *err)
+{
+    if (whole % part == 0)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                   "%s is %" PRId64 ", which is no multiple of %s, %" PRId64,
+                   rc_field_find(field)->name, whole, part_name, part);
+}
+
+static rc_code make_parallel_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
+{
+    dims->t = cfg->tensor_model_parallel_size;
+    dims->p = cfg->pipeline_model_parallel_size;
+    dims->c = cfg->context_parallel_size;
+    RC_TRY(need_positive(cfg, RC_FIELD_tensor_model_parallel_size, dims->t, err));
+    RC_TRY(need_positive(cfg, RC_FIELD_pipeline_model_parallel_size, dims->p, err));
+    RC_TRY(need_positive(cfg, RC_FIELD_context_parallel_size, dims->c, err));
+    dims->has_sequence_parallel = cfg->sequence_parallel && dims->t > 1;
+    RC_TRY(
+        need_divides(cfg, RC_FIELD_seq_length, dims->s, dims->c, "context_parallel_size", err));
+    dims->S = dims->s / dims->c;
+    if (dims->has_sequence_parallel)
+        RC_TRY(need_divides(cfg, RC_FIELD_seq_length, dims->S, dims->t,
+                            "tensor_model_parallel_size", err));
+    if (!rc_mul(dims->S, dims->b, &dims->N))
+        return RC_FAIL(err, RC_E_RANGE, cfg->origin[RC_FIELD_seq_length].where,
+                       "seq_length times micro_batch_size passes 2^63-1");
+    dims->n = dims->has_sequence_parallel ? dims->N / dims->t : dims->N;
+    RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->t,
+                        "tensor_model_parallel_size", err));
+    return need_divides(cfg, RC_FIELD_num_query_groups, dims->g, dims->t,
+                        "tensor_model_parallel_size", err);
+}
+
+static rc_code make_dims(const rc_config *cfg, int64_t tokenizer, rc_dims *dims, rc_error *err)
+{
+    static const struct {
+        rc_field field;
+        size_t config_at, dims_at;
+    } needed[] = {
+        {RC_FIELD_num_layers, offsetof(rc_config, num_layers), offsetof(rc_dims, L)},
+        {RC_FIELD_hidden_size, offsetof(rc_config, hidden_size), offsetof(rc_dims, h)},
+        {RC_FIELD_num_attention_heads, offsetof(rc_config, num_attention_heads),
+         offsetof(rc_dims, a)},
+        {RC_FIELD_seq_length, offsetof(rc_config, seq_length), offsetof(rc_dims, s)},
+        {RC_FIELD_micro_batch_size, offsetof(rc_config, micro_batch_size),
+         offsetof(rc_dims, b)},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        int64_t value;
+        memcpy(&value, (const char *)cfg + needed[i].config_at, sizeof value);
+        RC_TRY(need_positive(cfg, needed[i].field, value, err));
+        memcpy((char *)dims + needed[i].dims_at, &value, sizeof value);
+    }
+    if (cfg->kv_channels == RC_NULL_INT)
+        RC_TRY(need_divides(cfg, RC_FIELD_hidden_size, dims->h, dims->a, "num_attention_heads",
+                            err));
+    dims->d = rc_config_head_dim(cfg);
+    dims->g = rc_config_groups(cfg);
+    dims->f = rc_config_ffn(cfg);
+    RC_TRY(need_positive(cfg, RC_FIELD_kv_channels, dims->d, err));
+    RC_TRY(need_positive(cfg, RC_FIELD_num_query_groups, dims->g, err));
+    RC_TRY(need_positive(cfg, RC_FIELD_ffn_hidden_size, dims->f, err));
+    RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->g, "num_query_groups",
+                        err));
+    RC_TRY(make_parallel_dims(cfg, dims, err));
+    if (cfg->vocab_size == RC_NULL_INT && tokenizer < 1)
+        return need_positive(cfg, RC_FIELD_vocab_size, RC_NULL_INT, err);
+    dims->V = rc_config_vocab(cfg, tokenizer);
+    return need_positive(cfg, RC_FIELD_vocab_size, dims->V, err);
+}
+
+typedef struct word_value {
+    const char *word;
+    int value;
+} word_value;
+
+static rc_code find_word(const rc_config *cfg, rc_field field, const char *typed,
+                         const word_value *words, size_t n, int *out, rc_error *err)
+{
+    char list[240] = "";
+    for (size_t i = 0; i < n; i++) {
+        if (typed && strcmp(words[i].word, typed) == 0) {
+            *out = words[i].value;
+            return RC_OK;
+        }
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i].word);
+    }
+    return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[field].where,
+                   "%s is %s; known here are: %s", rc_field_find(field)->name,
+                   typed ? typed : "null", list);
+}
+
+static rc_code read_words(const rc_config *cfg, rc_builder *b, rc_error *err)
+{
+    static const word_value norms[] = {{"LayerNorm", 0}, {"RMSNorm", 1}};
+    static const word_value acts[] = {{"gelu", RC_ACT_GELU},
+                                      {"gelu_tanh", RC_ACT_GELU_TANH},
+                                      {"silu", RC_ACT_SILU},
+                                      {"relu", RC_ACT_RELU},
+                                      {"squared_relu", RC_ACT_SQUARED_RELU}};
+    static const word_value positions[] = {{"learned_absolute", 0}, {"rope", 1}, {"none", 2}};
+    static const word_value backends[] = {
+        {"auto", 0}, {"fused", 0}, {"flash", 0}, {"unfused", 0}, {"local", 0}};
+    int is_rms, act, ignored;
+    RC_TRY(find_word(cfg, RC_FIELD_normalization, cfg->normalization, norms, 2, &is_rms, err));
+    RC_TRY(find_word(cfg, RC_FIELD_activation_func, cfg->activation_func, acts, 5, &act, err));
+    RC_TRY(find_word(cfg, RC_FIELD_position_embedding_type, cfg->position_embedding_type,
+                     positions, 3, &ignored, err));
+    RC_TRY(find_word(cfg, RC_FIELD_attention_backend, cfg->attention_backend, backends, 5,
+                     &ignored, err));
+    b->is_rms_norm = is_rms == 1;
+    b->act = (rc_act)act;
+    return RC_OK;
+}
+
+static rc_code need_probability(const rc_config *cfg, rc_field field, double p, rc_error *err)
+{
+    if (p >= 0 && p < 1)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                   "%s is %g; it must be at least 0 and below 1", rc_field_find(field)->name,
+                   p);
+}
+
+static rc_code build_layers(rc_builder *b, int *x)
+{
+    rc_graph *graph = b->graph;
+    RC_TRY(RC_NEW(b->mem, &graph->layer_first, graph->dims.L, b->err));
+    RC_TRY(RC_NEW(b->mem, &graph->layer_last, graph->dims.L, b->err));
+    for (int layer = 0; layer < graph->dims.L; layer++) {
+        b->layer = layer;
+        RC_TRY(rc_arena_printf(b->mem, &b->prefix, b->err, "decoder.layers.%d.", layer));
+        graph->layer_first[layer] = graph->n_ops;
+        *x = rc_build_attention_branch(b, *x);
+        *x = rc_build_mlp_branch(b, *x);
+        graph->layer_last[layer] = graph->n_ops - 1;
+        RC_TRY(b->code);
+    }
+    return RC_OK;
+}
+
+static rc_code build_model(rc_builder *b)
+{
+    rc_graph *graph = b->graph;
+    b->layer = -1;
+    b->prefix = "";
+    graph->tokens = rc_build_tensor(b, "tokens", RC_TENSOR_INPUT, RC_I32, "[n]");
+    graph->targets = rc_build_tensor(b, "targets", RC_TENSOR_INPUT, RC_I32, "[N]");
+    b->prefix = "embedding.";
+    int word_embeddings = graph->n_tensors; /* the first weight */
+    int x = rc_build_embedding(b);
+    RC_TRY(b->code);
+    RC_TRY(build_layers(b, &x));
+    b->layer = (int)graph->dims.L;
+    b->prefix = "";
+    rc_build_loss(b, x, word_embeddings);
+    return b->code;
+}
+
+rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
+                      rc_arena *mem, rc_graph **out, rc_error *err)
+{
+    RC_TRY(RC_NEW(mem, out, 1, err));
+    rc_graph *graph = *out;
+    graph->profile = profile;
+    graph->dtype = cfg->bf16 ? RC_BF16 : cfg->fp16 ? RC_F16 : RC_F32;
+    rc_builder b = {.cfg = cfg,
+                    .graph = graph,
+                    .mem = mem,
+                    .err = err,
+                    .is_engine = profile == RC_PROFILE_ENGINE};
+    RC_TRY(make_dims(cfg, tokenizer, &graph->dims, err));
+    RC_TRY(read_words(cfg, &b, err));
+    RC_TRY(need_probability(cfg, RC_FIELD_hidden_dropout, cfg->hidden_dropout, err));
+    RC_TRY(need_probability(cfg, RC_FIELD_attention_dropout, cfg->attention_dropout, err));
+    RC_TRY(build_model(&b));
+    return rc_graph_verify(graph, err);
+}
+
+#define BROKEN(err, ...) RC_FAIL((err), RC_E_BUG, RC_NOWHERE, __VA_ARGS__)
+
+static rc_code verify_tensor(const rc_graph *graph, int at, rc_error *err)
+{
+    const rc_tensor *tensor = &graph->tensors[at];
+    const rc_tensor *base = &graph->tensors[tensor->storage];
+    if (base->storage != tensor->storage)
+        return BROKEN(err, "%s: storage %s is not its own", tensor->name, base->name);
+    if (tensor->offset + (tensor->rows - 1) * tensor->ld + tensor->n_elem / tensor->rows >
+        base->n_elem)
+        return BROKEN(err, "%s reaches past the end of %s", tensor->name, base->name);
+    return RC_OK;
+}
+
+static rc_code verify_op(const rc_graph *graph, int at, rc_error *err)
+{
+    const rc_op *op = &graph->ops[at];
+    for (int i = 0; i < RC_OP_MAX_IN; i++) {
+        int in = op->in[i];
+        while (in >= 0 && graph->tensors[in].view_of >= 0)
+            in = graph->tensors[in].view_of;
+        if (in >= 0 && graph->tensors[in].producer >= at)
+            return BROKEN(err, "%s reads %s before it is computed", op->name,
+                          graph->tensors[in].name);
+    }
+    /* An in-place op must be the last reader of what it overwrites, and its own backward and its
+     * producer's must not want the old value. */
+    const rc_tensor *x = &graph->tensors[op->in[0]];
+    if (op->is_in_place && (x->n_consumers != 1 || (op->needs_in & 1u)))
+        return BROKEN(err, "%s overwrites %s, which is still needed", op->name, x->name);
+    if (op->is_in_place && x->producer >= 0 && (graph->ops[x->producer].needs_out & 1u))
+        return BROKEN(err, "%s overwrites %s, which its producer's backward reads", op->name,
+                      x->name);
+    return RC_OK;
+}
+
+rc_code rc_graph_verify(const rc_graph *graph, rc_error *err)
+{
+    for (int i = 0; i < graph->n_tensors; i++)
+        RC_TRY(verify_tensor(graph, i, err));
+    for (int i = 0; i < graph->n_ops; i++)
+        RC_TRY(verify_op(graph, i, err));
+    for (int i = 0; i < graph->n_regions; i++) {
+        const rc_region *region = &graph->regions[i];
+        if (region->first > region->last || region->last >= graph->n_ops)
+            return BROKEN(err, "region %s of layer %d is empty",
+                          rc_label_find_facts(region->label)->name, region->layer);
+    }
+    return RC_OK;
+}
+
+int rc_graph_count_regions(const rc_graph *graph, rc_label label)
+{
+    int n = 0;
+    for (int i = 0; i < graph->n_regions; i++)
+        n += graph->regions[i].label == label;
+    return n;
+}
+
+static void print_operand(const rc_graph *graph, int at, bool is_needed, FILE *to)
+{
+    if (at < 0)
+        return;
+    const rc_tensor *tensor = &graph->tensors[at];
+    fprintf(to, " %s%s%s", tensor->part, tensor->shape, is_needed ? "*" : "");
+}
+
+void rc_graph_print(const rc_graph *graph, FILE *to)
+{
+    fprintf(to, "graph %s, %d ops, %" PRId64 " parameters; * is read by backward\n",
+            rc_profile_name(graph->profile), graph->n_ops, graph->n_parameters);
+    for (int i = 0; i < graph->n_ops; i++) {
+        const rc_op *op = &graph->ops[i];
+        fprintf(to, "%4d %-18s %s:", i, rc_op_find(op->kind)->name, op->name);
+        for (int k = 0; k < RC_OP_MAX_IN; k++)
+            print_operand(graph, op->in[k], (op->needs_in >> k) & 1u, to);
+        fputs(" ->", to);
+        for (int k = 0; k < RC_OP_MAX_OUT; k++)
+            print_operand(graph, op->out[k], (op->needs_out >> k) & 1u, to);
+        fprintf(to, "%s  %" PRId64 " flop, %" PRId64 " bytes\n",
+                op->is_in_place ? " (in place)" : "", op->fwd_flops, op->fwd_bytes);
+    }
+    for (int i = 0; i < graph->n_regions; i++) {
+        const rc_region *region = &graph->regions[i];
+        fprintf(to, "region %s layer %d: ops %d to %d\n",
+                rc_label_find_facts(region->label)->name, region->layer, region->first,
+                region->last);
+    }
+}
+
+rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {
+        {"name", NULL, RC_UNIT_TEXT},          {"op", NULL, RC_UNIT_TEXT},
+        {"layer", NULL, RC_UNIT_COUNT},        {"output_shape", NULL, RC_UNIT_TEXT},
+        {"output_bytes", NULL, RC_UNIT_BYTES}, {"fwd_flops", NULL, RC_UNIT_FLOPS},
+        {"bwd_flops", NULL, RC_UNIT_FLOPS},    {"moved_bytes", NULL, RC_UNIT_BYTES}};
+    RC_TRY(rc_table_make(mem, "ops", "operations of one micro-batch", columns, 8, out, err));
+    for (int i = 0; i < graph->n_ops; i++) {
+        const rc_op *op = &graph->ops[i];
+        const rc_tensor *y = &graph->tensors[op->out[0]];
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_text(op->name);
+        row[1] = rc_cell_text(rc_op_find(op->kind)->name);
+        row[2] = rc_cell_int(op->layer);
+        row[3] = rc_cell_text(y->shape);
+        row[4] = rc_cell_int(y->bytes);
+        row[5] = rc_cell_int(op->fwd_flops);
+        row[6] = rc_cell_int(op->bwd_flops);
+        row[7] = rc_cell_int(op->fwd_bytes);
+    }
+    return RC_OK;
+}

@@ -1,0 +1,66 @@
+/* mlp.c — the dense MLP of one layer: norm, fc1, activation, fc2, bias-dropout-add.
+ *
+ *   x [n,h] -> norm -> fc1 [N,f/t] or gate|up [N,2f/t] -> act [N,f/t] -> fc2 [n,h] -> + x
+ *
+ * Names and order are Megatron's (megatron/core/transformer/mlp.py).
+ */
+#include "graph/builder.h"
+
+static int build_activation(rc_builder *b, int x)
+{
+    rc_graph *graph = b->graph;
+    int y =
+        rc_build_tensor(b, "mlp.activation", RC_TENSOR_ACTIVATION, graph->dtype, "[N, f/t]");
+    rc_op_parts op = {.kind = RC_OP_activation,
+                      .part = "mlp.activation",
+                      .attr = {.n = graph->dims.N,
+                               .f = graph->dims.f / graph->dims.t,
+                               .act = b->act,
+                               .is_gated = b->cfg->gated_linear_unit},
+                      .in = {x, RC_ABSENT, RC_ABSENT},
+                      .out = {y, RC_ABSENT, RC_ABSENT}};
+    rc_build_op(b, &op);
+    return y;
+}
+
+int rc_build_mlp_branch(rc_builder *b, int x)
+{
+    const rc_config *cfg = b->cfg;
+    const rc_dims *dims = &b->graph->dims;
+    bool has_fused_norm = b->graph->profile == RC_PROFILE_MEGATRON_TE;
+    bool is_sharded = dims->t > 1;
+    int64_t hidden_bytes = dims->N * dims->h * rc_dtype_bytes(b->graph->dtype);
+    int norm_op = rc_build_count_ops(b);
+    int y = rc_build_norm(b, "pre_mlp_layernorm", x);
+    if (!has_fused_norm)
+        rc_build_region(b, RC_LABEL_layernorm, norm_op, norm_op);
+
+    /* A norm fused into fc1 is inside the module, so label mlp covers it. */
+    int first_op = has_fused_norm ? norm_op : rc_build_count_ops(b);
+    const char *bias_shape = cfg->gated_linear_unit ? "[2f/t]" : "[f/t]";
+    int fc1 = rc_build_linear(
+        b, &(rc_linear_parts){.part = "mlp.linear_fc1",
+                              .x = y,
+                              .weight_shape = cfg->gated_linear_unit ? "[2f/t, h]" : "[f/t, h]",
+                              .bias_shape = cfg->add_bias_linear ? bias_shape : NULL,
+                              .out_shape = cfg->gated_linear_unit ? "[N, 2f/t]" : "[N, f/t]",
+                              .comm = {is_sharded && dims->has_sequence_parallel
+                                           ? RC_COMM_ALL_GATHER
+                                           : RC_COMM_NONE,
+                                       hidden_bytes}});
+    int act = build_activation(b, fc1);
+    int bias = cfg->add_bias_linear
+                   ? rc_build_weight(b, "mlp.linear_fc2.bias", "[h]", RC_INIT_ZERO, 0)
+                   : RC_ABSENT;
+    rc_comm_kind reduce =
+        dims->has_sequence_parallel ? RC_COMM_REDUCE_SCATTER : RC_COMM_ALL_REDUCE;
+    int fc2 = rc_build_linear(
+        b, &(rc_linear_parts){.part = "mlp.linear_fc2",
+                              .x = act,
+                              .weight_shape = "[h, f/t]",
+                              .out_shape = "[n, h]",
+                              .init_std = rc_build_scaled_init_std(b),
+                              .comm = {is_sharded ? reduce : RC_COMM_NONE, hidden_bytes}});
+    rc_build_region(b, RC_LABEL_mlp, first_op, rc_build_count_ops(b) - 1);
+    return rc_build_bias_dropout_add(b, "mlp_bda", fc2, x, bias);
+}
