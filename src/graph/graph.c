@@ -147,7 +147,7 @@ static rc_code read_words(const rc_config *cfg, rc_builder *b, rc_error *err)
     static const word_value positions[] = {{"learned_absolute", 0}, {"rope", 1}, {"none", 2}};
     static const word_value backends[] = {
         {"auto", 0}, {"fused", 0}, {"flash", 0}, {"unfused", 0}, {"local", 0}};
-    int is_rms, act, ignored;
+    int is_rms = 0, act = 0, ignored = 0;
     RC_TRY(find_word(cfg, RC_FIELD_normalization, cfg->normalization, norms, 2, &is_rms, err));
     RC_TRY(find_word(cfg, RC_FIELD_activation_func, cfg->activation_func, acts, 5, &act, err));
     RC_TRY(find_word(cfg, RC_FIELD_position_embedding_type, cfg->position_embedding_type,
