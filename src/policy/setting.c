@@ -4,6 +4,8 @@
  */
 #include <recompute/policy.h>
 
+#include "base/num.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -137,9 +139,25 @@ static bool parse_selective(const char *list, rc_setting *out)
     return parse_labels(list, &out->labels);
 }
 
+/* "full/uniform/4" or "full/block/4" */
+static bool parse_full(const char *name, rc_setting *out)
+{
+    static const char uniform[] = "full/uniform/", block[] = "full/block/";
+    out->granularity = RC_GRANULARITY_FULL;
+    if (strncmp(name, uniform, sizeof uniform - 1) == 0) {
+        out->method = RC_METHOD_UNIFORM;
+        name += sizeof uniform - 1;
+    } else if (strncmp(name, block, sizeof block - 1) == 0) {
+        out->method = RC_METHOD_BLOCK;
+        name += sizeof block - 1;
+    } else {
+        return false;
+    }
+    return rc_parse_int(name, &out->num_layers) && out->num_layers >= 1;
+}
+
 bool rc_setting_parse(const char *name, rc_setting *out)
 {
-    int used = 0;
     *out = (rc_setting){.granularity = RC_GRANULARITY_NONE};
     if (strcmp(name, "none") == 0)
         return true;
@@ -147,14 +165,7 @@ bool rc_setting_parse(const char *name, rc_setting *out)
         return parse_selective(name + 10, out);
     if (name[0] == '[')
         return parse_selective(name, out);
-    out->granularity = RC_GRANULARITY_FULL;
-    out->method = RC_METHOD_UNIFORM;
-    if (sscanf(name, "full/uniform/%" SCNd64 "%n", &out->num_layers, &used) != 1) {
-        out->method = RC_METHOD_BLOCK;
-        if (sscanf(name, "full/block/%" SCNd64 "%n", &out->num_layers, &used) != 1)
-            return false;
-    }
-    return name[used] == '\0' && out->num_layers >= 1;
+    return parse_full(name, out);
 }
 
 const char *rc_setting_overrides(const rc_setting *setting, char buf[400])
