@@ -53,11 +53,13 @@ typedef struct rc_error {
 #define RC_HERE __FILE__ ":" RC_STRING(__LINE__)
 #define RC_NOWHERE ((rc_where){0})
 
-/* Fills *err (unless it already holds a failure) and returns `code`. Used through RC_FAIL. */
+/* Fills *err (unless it already holds a failure) and returns `code`. Used through RC_FAIL, which
+ * says the code itself so that compilers and analysers know a failure when they see one. */
 RC_API rc_code rc_fail(rc_error *err, rc_code code, rc_where where, const char *raised_at,
                        const char *fmt, ...) RC_PRINTF(5, 6);
 
-#define RC_FAIL(err, code, where, ...) rc_fail((err), (code), (where), RC_HERE, __VA_ARGS__)
+#define RC_FAIL(err, code, where, ...)                                                         \
+    ((void)rc_fail((err), (code), (where), RC_HERE, __VA_ARGS__), (rc_code)(code))
 
 /* Passes a failure up. The only macro of the project that hides a return. */
 #define RC_TRY(call)                                                                           \

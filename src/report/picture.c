@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_WIDTH = 960, DEFAULT_HEIGHT = 480, MARGIN = 16, LEFT = 96, LEGEND_LINE = 20 };
+enum { DEFAULT_WIDTH = 960, DEFAULT_HEIGHT = 480, LEFT = 96, RIGHT = 32 };
 
 static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00",
                                       "#cc79a7", "#56b4e9", "#b8a800", "#8c8c8c"};
@@ -361,8 +361,8 @@ rc_code rc_chart_write(const rc_chart *chart, FILE *to, rc_error *err)
     f.width = chart->width > 0 ? chart->width : DEFAULT_WIDTH;
     f.height = chart->height > 0 ? chart->height : DEFAULT_HEIGHT;
     f.left = LEFT;
-    f.right = f.width - MARGIN * 2;
-    f.top = 40 + LEGEND_LINE + MARGIN / 2;
+    f.right = f.width - RIGHT;
+    f.top = 68; /* below the title and the legend */
     f.bottom = f.height - (chart->kind == RC_CHART_BARS ? 84 : 56);
     rc_mark mark = rc_arena_mark(chart->table->mem);
     rc_code code = draw(&f, err);
