@@ -1,0 +1,209 @@
+/* rules_graph_names.c — CUDA graphs: old switches and names folded into today's, names looked up.
+ *
+ * What stays afterwards: cuda_graph_impl, cuda_graph_modules as a list, the inference scope.
+ * Before release 0.18 the list was called cuda_graph_scope and its names meant what they said.
+ */
+#include "check/core.h"
+
+#include <string.h>
+
+static void legacy_switches(rc_core *core)
+{
+    if (!ON(enable_cuda_graph) && !ON(external_cuda_graph))
+        return;
+    if (!IS(cuda_graph_impl, "none"))
+        RAISE(legacy_graph_flags_exclude_graph_impl);
+    if (ON(enable_cuda_graph) && ON(external_cuda_graph))
+        RAISE(legacy_graph_flags_exclusive);
+    if (!SINCE("0.15"))
+        return;
+    if (ON(enable_cuda_graph)) {
+        WARN(warn_enable_cuda_graph_deprecated);
+        rc_core_set_text(core, RC_CORE_cuda_graph_impl, "local", RC_RULE_set_legacy_graph_flags);
+    }
+    if (ON(external_cuda_graph)) {
+        WARN(warn_external_cuda_graph_deprecated);
+        rc_core_set_text(core, RC_CORE_cuda_graph_impl, "transformer_engine",
+                         RC_RULE_set_legacy_graph_flags);
+    }
+}
+
+static void scope_alias(rc_core *core)
+{
+    const rc_doc *modules = core->at[RC_CORE_cuda_graph_modules];
+    if (IS_NULL(cuda_graph_scope))
+        return;
+    if (SINCE("0.18")) {
+        bool is_free = IS(cuda_graph_modules, "full") || modules->kind == RC_DOC_NULL ||
+                       (modules->kind == RC_DOC_LIST && modules->n_children == 0);
+        if (!is_free)
+            RAISE(graph_scope_alias_excludes_graph_modules);
+        WARN(warn_graph_scope_alias_deprecated);
+    }
+    rc_core_set(core, RC_CORE_cuda_graph_modules, core->at[RC_CORE_cuda_graph_scope],
+                RC_RULE_set_graph_scope_alias);
+}
+
+static bool is_module(const char *name)
+{
+    static const char *const names[] = {"attn",  "mlp", "moe", "moe_router", "moe_preprocess",
+                                        "mamba", "full_iteration", "full_iteration_inference"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* "attn,mlp" as a list; pieces are not trimmed. */
+static rc_doc *split(rc_core *core, const rc_doc *text)
+{
+    rc_doc *list = rc_core_new_list(core);
+    for (const char *at = text->text;; at++) {
+        const char *piece;
+        size_t n = strcspn(at, ",");
+        if (core->code == RC_OK)
+            core->code = rc_arena_copy(core->mem, at, n, &piece, core->err);
+        if (core->code != RC_OK)
+            return NULL;
+        rc_core_list_add(core, list, piece);
+        at += n;
+        if (*at == '\0')
+            return list;
+    }
+}
+
+/* The list of names, or NULL when something in it cannot be looked up. */
+static rc_doc *look_up(rc_core *core)
+{
+    const rc_doc *modules = core->at[RC_CORE_cuda_graph_modules];
+    rc_doc *names = rc_core_new_list(core), *plain = rc_core_new_list(core);
+    if (modules->kind == RC_DOC_STRING && modules->n_bytes)
+        names = split(core, modules);
+    else if (modules->kind == RC_DOC_LIST)
+        for (const rc_doc *item = modules->child; item; item = item->next)
+            rc_core_list_add(core, names, item->kind == RC_DOC_STRING ? item->text : "");
+    else if (modules->kind != RC_DOC_NULL && modules->kind != RC_DOC_STRING)
+        rc_core_crash(core, RC_RULE_python_type_error, NULL);
+    if (core->code != RC_OK)
+        return NULL;
+    for (const rc_doc *item = names->child; item; item = item->next)
+        if (strcmp(item->text, "full") == 0) {
+            if (names->n_children != 1)
+                RAISE(graph_modules_full_alone);
+            return plain;
+        }
+    for (const rc_doc *item = names->child; item; item = item->next)
+        if (is_module(item->text))
+            rc_core_list_add(core, plain, item->text);
+        else
+            RAISE_ITEM(graph_module_unknown, item->text);
+    return plain;
+}
+
+static size_t count(const rc_doc *list, const char *name)
+{
+    size_t n = 0;
+    for (const rc_doc *item = list->child; item; item = item->next)
+        n += strcmp(item->text, name) == 0;
+    return n;
+}
+
+static void inference_scope_name(rc_core *core)
+{
+    if (!IS_NULL(inference_cuda_graph_scope) && !IS(inference_cuda_graph_scope, "none") &&
+        !IS(inference_cuda_graph_scope, "layer") && !IS(inference_cuda_graph_scope, "block"))
+        RAISE(inference_graph_scope_unknown);
+}
+
+static void legacy_conflicts(rc_core *core, size_t n_training, size_t n_inference)
+{
+    bool has_scope = !IS_NULL(inference_cuda_graph_scope);
+    bool is_te = IS(cuda_graph_impl, "transformer_engine");
+    if (n_training && n_inference)
+        RAISE(graph_legacy_scope_conflict);
+    inference_scope_name(core);
+    if (n_training && (is_te || (has_scope && !IS(inference_cuda_graph_scope, "none"))))
+        RAISE(graph_legacy_scope_conflict);
+    if (n_inference && (is_te || IS(cuda_graph_impl, "full_iteration") ||
+                        (has_scope && !IS(inference_cuda_graph_scope, "block"))))
+        RAISE(graph_legacy_scope_conflict);
+}
+
+static void legacy_names(rc_core *core, const rc_doc *names)
+{
+    size_t n_training = count(names, "full_iteration");
+    size_t n_inference = count(names, "full_iteration_inference");
+    if (n_training + n_inference == 0 || !SINCE("0.18"))
+        return;
+    legacy_conflicts(core, n_training, n_inference);
+    bool is_dropped = n_inference && !IS(cuda_graph_impl, "local");
+    for (size_t i = 0; i < n_training + n_inference; i++)
+        if (is_dropped)
+            WARN(warn_graph_legacy_scope_no_effect);
+        else
+            WARN(warn_graph_legacy_scope_migrated);
+    if (n_training)
+        rc_core_set_text(core, RC_CORE_cuda_graph_impl, "full_iteration",
+                         RC_RULE_set_legacy_graph_scope);
+    else if (!is_dropped)
+        rc_core_set_text(core, RC_CORE_inference_cuda_graph_scope, "block",
+                         RC_RULE_set_legacy_graph_scope);
+}
+
+static bool is_same_list(const rc_doc *a, const rc_doc *b)
+{
+    if (a->kind != RC_DOC_LIST || a->n_children != b->n_children)
+        return false;
+    const rc_doc *y = b->child;
+    for (const rc_doc *x = a->child; x; x = x->next, y = y->next)
+        if (x->kind != RC_DOC_STRING || strcmp(x->text, y->text) != 0)
+            return false;
+    return true;
+}
+
+static void set_modules(rc_core *core, const rc_doc *names)
+{
+    rc_doc *kept = rc_core_new_list(core);
+    for (const rc_doc *item = names->child; item; item = item->next)
+        if (strncmp(item->text, "full_iteration", 14) != 0 || !SINCE("0.18"))
+            rc_core_list_add(core, kept, item->text);
+    if (!kept || core->code != RC_OK)
+        return;
+    if (is_same_list(core->at[RC_CORE_cuda_graph_modules], kept))
+        core->at[RC_CORE_cuda_graph_modules] = kept;
+    else
+        rc_core_set(core, RC_CORE_cuda_graph_modules, kept, RC_RULE_set_graph_modules_normal);
+}
+
+static void inference_scope(rc_core *core)
+{
+    bool is_local = IS(cuda_graph_impl, "local");
+    if (!SINCE("0.18"))
+        return;
+    inference_scope_name(core);
+    if (IS_NULL(inference_cuda_graph_scope)) {
+        rc_core_set_text(core, RC_CORE_inference_cuda_graph_scope, is_local ? "layer" : "none",
+                         RC_RULE_set_inference_graph_scope_default);
+        return;
+    }
+    if (is_local == IS(inference_cuda_graph_scope, "none"))
+        RAISE(inference_graph_scope_not_allowed);
+}
+
+void rc_core_graph_names(rc_core *core)
+{
+    legacy_switches(core);
+    scope_alias(core);
+    if (IS(cuda_graph_modules, "full"))
+        WARN(warn_graph_modules_full_deprecated);
+    const rc_doc *names = look_up(core);
+    if (!names)
+        return;
+    legacy_names(core, names);
+    set_modules(core, names);
+    if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "local") &&
+        !IS(cuda_graph_impl, "transformer_engine") &&
+        !(SINCE("0.18") && IS(cuda_graph_impl, "full_iteration")))
+        RAISE(graph_impl_unknown);
+    inference_scope(core);
+}

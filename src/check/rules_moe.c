@@ -1,0 +1,109 @@
+/* rules_moe.c — mixture of experts, and the model checks that stand behind the pipeline split. */
+#include "check/core.h"
+
+/* moe_layer_freq is a list of 0 and 1, or n for every n-th layer. */
+bool rc_core_is_every_layer_moe(const rc_core *core)
+{
+    const rc_doc *freq = core->at[RC_CORE_moe_layer_freq];
+    if (freq->kind != RC_DOC_LIST)
+        return rc_core_is_number(core, RC_CORE_moe_layer_freq, 1);
+    for (const rc_doc *layer = freq->child; layer; layer = layer->next)
+        if (layer->kind != RC_DOC_STRING && layer->kind != RC_DOC_NULL && layer->i == 0)
+            return false;
+    return true;
+}
+
+static void ffn_size(rc_core *core)
+{
+    if (!IS_NULL(num_moe_experts)) {
+        if (!ABOVE(num_moe_experts, 0))
+            RAISE(num_experts_positive);
+        if (IS_NULL(moe_ffn_hidden_size)) {
+            WARN(warn_moe_ffn_size_defaulted);
+            WARN(set_moe_ffn_size);
+        }
+        return;
+    }
+    if (IS_NULL(moe_ffn_hidden_size))
+        return;
+    const rc_doc *freq = core->at[RC_CORE_moe_layer_freq];
+    if (rc_core_is_every_layer_moe(core) || (freq->kind == RC_DOC_INT && freq->i < 1)) {
+        RAISE(moe_ffn_size_needs_experts);
+        return;
+    }
+    WARN(warn_moe_ffn_size_ignored);
+    rc_core_set_null(core, RC_CORE_moe_ffn_hidden_size, RC_RULE_set_moe_ffn_size);
+}
+
+static void dispatcher(rc_core *core)
+{
+    bool is_flex = IS(moe_token_dispatcher_type, "flex");
+    bool is_ncclep = IS(moe_flex_dispatcher_backend, "ncclep");
+    if (is_flex && IS(moe_flex_dispatcher_backend, "deepep") &&
+        ON(moe_pad_expert_input_to_capacity))
+        RAISE(flex_deepep_no_pad_to_capacity);
+    if (is_ncclep && !is_flex)
+        RAISE(ncclep_needs_flex_dispatcher);
+    if (is_ncclep && ON(moe_use_grouped_tensor) && !ON(use_transformer_engine_op_fuser))
+        RAISE(ncclep_grouped_tensor_needs_op_fuser);
+    if (IS_NULL(moe_shared_expert_intermediate_size))
+        return;
+    if (!ABOVE(moe_shared_expert_intermediate_size, 0))
+        RAISE(shared_expert_size_positive);
+    if (ON(moe_shared_expert_overlap) && !is_flex && !IS(moe_token_dispatcher_type, "alltoall"))
+        RAISE(shared_expert_overlap_needs_alltoall_or_flex);
+}
+
+static void capacity(rc_core *core)
+{
+    if (!IS_NULL(moe_expert_capacity_factor) && BELOW(moe_expert_capacity_factor, 0))
+        rc_core_set_null(core, RC_CORE_moe_expert_capacity_factor,
+                         RC_RULE_set_negative_capacity_none);
+    if (ON(moe_pad_expert_input_to_capacity) && IS_NULL(moe_expert_capacity_factor))
+        RAISE(pad_to_capacity_needs_capacity_factor);
+    if (IS_NULL(moe_expert_rank_capacity_factor))
+        return;
+    bool is_hybridep = IS(moe_flex_dispatcher_backend, "hybridep");
+    if (!is_hybridep && !IS(moe_flex_dispatcher_backend, "ncclep"))
+        RAISE(rank_capacity_needs_hybridep_or_ncclep);
+    if (is_hybridep && !ON(use_transformer_engine_op_fuser) && !ON(moe_use_grouped_tensor))
+        RAISE(rank_capacity_hybridep_needs_fused_grouping);
+}
+
+void rc_core_experts(rc_core *core)
+{
+    if (ABOVE(expert_model_parallel_size, 1) && IS_NULL(num_moe_experts))
+        RAISE(expert_parallel_needs_experts);
+    ffn_size(core);
+    dispatcher(core);
+    capacity(core);
+}
+
+void rc_core_late_model(rc_core *core)
+{
+    if (ON(apply_rope_fusion) && ON(multi_latent_attention))
+        WARN(warn_mla_rope_fusion_training_only);
+    if (ON(multi_latent_attention) && ON(rotary_interleaved))
+        RAISE(mla_excludes_rotary_interleaved);
+    if (!IS_NULL(num_moe_experts) && ON(add_bias_linear) &&
+        !rc_core_is_number(core, RC_CORE_expert_tensor_parallel_size, 1))
+        RAISE(moe_bias_needs_expert_tp_1);
+    if (ON(num_moe_experts) && ON(fp8)) {
+        if (rc_te_is_below(&core->te, "1.7.0.dev0"))
+            RAISE(moe_fp8_needs_te_1_7);
+        if (ON(moe_grouped_gemm) && rc_te_is_below(&core->te, "1.11.0"))
+            RAISE(grouped_gemm_fp8_needs_te_1_11);
+    }
+    if (ON(moe_router_padding_for_fp8)) {
+        WARN(warn_router_padding_fp8_deprecated);
+        if (!ON(moe_router_padding_for_quantization))
+            rc_core_set_bool(core, RC_CORE_moe_router_padding_for_quantization, true,
+                             RC_RULE_set_router_padding_quantization);
+    }
+    if (!ON(moe_router_padding_for_quantization))
+        return;
+    if (!ON(fp8) && !ON(fp4))
+        RAISE(router_padding_needs_fp8_or_fp4);
+    if (IS(moe_token_dispatcher_type, "allgather"))
+        RAISE(router_padding_excludes_allgather);
+}

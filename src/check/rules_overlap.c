@@ -1,0 +1,90 @@
+/* rules_overlap.c — expert-parallel overlap, delayed weight gradients, and the MLA class's own
+ * checks, which come last. */
+#include "check/core.h"
+
+static void overlap_recompute(rc_core *core)
+{
+    if (IS(recompute_granularity, "full"))
+        RAISE(ep_overlap_excludes_full_recompute);
+    if (!IS_NULL(recompute_method))
+        RAISE(ep_overlap_excludes_recompute_method);
+    if (!IS_NULL(recompute_num_layers))
+        RAISE(ep_overlap_excludes_recompute_num_layers);
+    if (HAS(recompute_modules, "moe"))
+        RAISE(ep_overlap_excludes_moe_recompute);
+}
+
+static void overlap_mtp(rc_core *core)
+{
+    bool is_one = rc_core_is_number(core, RC_CORE_mtp_num_layers, 1);
+    bool is_zero = rc_core_is_number(core, RC_CORE_mtp_num_layers, 0);
+    if (!IS_NULL(mtp_num_layers) && !is_one && !(is_zero && SINCE("0.19")))
+        RAISE(ep_overlap_mtp_at_most_one);
+    if (is_one && !ABOVE(pipeline_model_parallel_size, 1))
+        RAISE(ep_overlap_mtp_needs_pipeline); /* 0.16 and 0.17 */
+}
+
+static void overlap(rc_core *core)
+{
+    if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(virtual_pipeline_model_parallel_size))
+        RAISE(ep_overlap_pp_needs_vpp);
+    if (!ABOVE(expert_model_parallel_size, 1))
+        RAISE(ep_overlap_needs_expert_parallel);
+    if (!IS(moe_token_dispatcher_type, "alltoall") && !IS(moe_token_dispatcher_type, "flex"))
+        RAISE(ep_overlap_needs_alltoall_or_flex);
+    overlap_recompute(core);
+    if (!ON(bf16) && !ON(fp16))
+        RAISE(ep_overlap_needs_half_precision);
+    if (ON(moe_shared_expert_overlap))
+        RAISE(ep_overlap_excludes_shared_expert_overlap);
+    overlap_mtp(core);
+    if (IS(moe_token_dispatcher_type, "flex") && IS(moe_flex_dispatcher_backend, "ncclep") &&
+        ON(fine_grained_activation_offloading) && HAS(offload_modules, "expert_fc1"))
+        RAISE(ep_overlap_ncclep_excludes_expert_fc1_offload);
+    if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine"))
+        RAISE(ep_overlap_needs_te_graphs); /* 0.16 and 0.17 */
+    if (IS(cuda_graph_impl, "transformer_engine") &&
+        (HAS(cuda_graph_modules, "moe") || HAS(cuda_graph_modules, "mlp")))
+        RAISE(ep_overlap_te_graph_excludes_moe_mlp);
+}
+
+static void weight_gradients(rc_core *core)
+{
+    if (ON(delay_wgrad_compute)) {
+        if (!ON(overlap_moe_expert_parallel_comm))
+            RAISE(delay_wgrad_needs_ep_overlap);
+        if (IS(cuda_graph_impl, "transformer_engine") && rc_te_is_below(&core->te, "2.10.0"))
+            RAISE(delay_wgrad_te_graph_needs_te_2_10);
+    }
+    if (ON(overlap_dispatch_backward_with_experts_wgrad)) {
+        if (ON(overlap_moe_expert_parallel_comm))
+            RAISE(dispatch_wgrad_overlap_excludes_ep_overlap);
+        if (rc_te_is_below(&core->te, "2.3.0"))
+            RAISE(dispatch_wgrad_overlap_needs_te_2_3);
+    }
+    if (ON(ep_overlap_early_attn_memory_release) && !ON(overlap_moe_expert_parallel_comm))
+        RAISE(early_attn_release_needs_ep_overlap);
+}
+
+void rc_core_overlap(rc_core *core)
+{
+    if (ON(overlap_moe_expert_parallel_comm))
+        overlap(core);
+    weight_gradients(core);
+    if (!ABOVE(pipeline_model_parallel_size, 0))
+        RAISE(pipeline_size_positive);
+    if (!IS_NULL(num_moe_experts) && !BELOW(num_moe_experts, 32) && IS_NULL(moe_router_dtype))
+        WARN(warn_many_experts_without_router_dtype);
+}
+
+void rc_core_mla(rc_core *core)
+{
+    if (!core->is_mla)
+        return;
+    if (ON(multi_latent_attention) && ON(apply_rope_fusion) && !IS(rope_type, "yarn"))
+        RAISE(mla_rope_fusion_needs_yarn);
+    if (ON(attention_output_gate))
+        RAISE(mla_excludes_output_gate);
+    if (ON(cache_mla_latents) && ON(apply_rope_fusion))
+        RAISE(mla_cache_latents_excludes_rope_fusion);
+}

@@ -1,0 +1,88 @@
+/* rules_parallel.c — parallel sizes, precision and linear attention: the base class and the head
+ * of the config class. */
+#include "check/core.h"
+
+static void weight_shards(rc_core *core)
+{
+    if (IS_NULL(tensor_parallel_num_weight_shards))
+        return;
+    double shards = NUMBER(tensor_parallel_num_weight_shards);
+    double ranks = NUMBER(tensor_model_parallel_size);
+    if (shards < ranks || rc_core_has_rest(core, shards, ranks, RC_RULE_python_zero_division))
+        RAISE(weight_shards_multiple_of_tensor_parallel);
+    else if (ranks > 0.0)
+        rc_core_set_int(core, RC_CORE_gtp_weight_remat_size, (int64_t)(shards / ranks),
+                        RC_RULE_set_weight_remat_size);
+}
+
+void rc_core_parallel(rc_core *core)
+{
+    if (ON(sequence_parallel) && !ABOVE(tensor_model_parallel_size, 1))
+        RAISE(sequence_parallel_needs_tensor_parallel);
+    if (IS_NULL(expert_tensor_parallel_size))
+        rc_core_set(core, RC_CORE_expert_tensor_parallel_size,
+                    core->at[RC_CORE_tensor_model_parallel_size],
+                    RC_RULE_set_expert_tensor_parallel_default);
+    weight_shards(core);
+    if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(pipeline_dtype))
+        RAISE(pipeline_parallel_needs_pipeline_dtype);
+    if (ABOVE(expert_model_parallel_size, 1) && ABOVE(tensor_model_parallel_size, 1) &&
+        !ON(sequence_parallel))
+        WARN(warn_ep_tp_without_sequence_parallel);
+}
+
+void rc_core_precision(rc_core *core)
+{
+    if (IS(experimental_attention_variant, "gated_delta_net")) {
+        WARN(warn_gated_delta_net_alias);
+        rc_core_set_text(core, RC_CORE_experimental_attention_variant, "gdn",
+                         RC_RULE_set_gdn_alias);
+    }
+    if (ON(use_transformer_engine_op_fuser) && ON(moe_grouped_gemm) &&
+        !ON(moe_use_grouped_tensor))
+        rc_core_set_bool(core, RC_CORE_moe_use_grouped_tensor, true,
+                         RC_RULE_set_grouped_tensor_from_op_fuser);
+    if (ON(moe_use_grouped_tensor) && !ON(moe_grouped_gemm))
+        RAISE(grouped_tensor_needs_grouped_gemm);
+    if (ON(fp32_residual_connection) && !IS_NULL(pipeline_dtype) &&
+        !IS(pipeline_dtype, "float32")) {
+        WARN(warn_fp32_residual_overrides_pipeline_dtype);
+        rc_core_set_text(core, RC_CORE_pipeline_dtype, "float32",
+                         RC_RULE_set_pipeline_dtype_fp32);
+    }
+    if (ON(fp16) && ON(bf16))
+        RAISE(fp16_bf16_exclusive);
+    if (rc_core_has_rest(core, NUMBER(num_attention_heads), NUMBER(tensor_model_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(attention_heads_divisible_by_tensor_parallel);
+}
+
+static void gated_delta_net(rc_core *core)
+{
+    if (IS_NULL(linear_conv_kernel_dim) || IS_NULL(linear_key_head_dim) ||
+        IS_NULL(linear_value_head_dim) || IS_NULL(linear_num_key_heads) ||
+        IS_NULL(linear_num_value_heads)) {
+        RAISE(gdn_needs_linear_attention_fields);
+        return;
+    }
+    double keys = NUMBER(linear_num_key_heads), values = NUMBER(linear_num_value_heads);
+    double ranks = NUMBER(tensor_model_parallel_size) * NUMBER(context_parallel_size);
+    if (rc_core_has_rest(core, values, keys, RC_RULE_python_zero_division))
+        RAISE(gdn_value_heads_multiple_of_key_heads);
+    if (rc_core_has_rest(core, keys, ranks, RC_RULE_python_zero_division))
+        RAISE(gdn_key_heads_divisible_by_tp_cp);
+}
+
+void rc_core_linear_attention(rc_core *core)
+{
+    bool is_gdn = IS(experimental_attention_variant, "gdn");
+    if (is_gdn && IS_NULL(linear_attention_freq))
+        RAISE(gdn_needs_linear_attention_fields);
+    if (is_gdn || IS(experimental_attention_variant, "gdn2"))
+        gated_delta_net(core);
+    /* fp8 divides the layers by the stages, to see how many may stay in bf16 */
+    if (ON(fp8) && rc_core_is_number(core, RC_CORE_pipeline_model_parallel_size, 0))
+        rc_core_crash(core, RC_RULE_pipeline_size_zero_crash, NULL);
+    if (ON(fp4) && ON(fp8))
+        RAISE(fp4_fp8_exclusive);
+}

@@ -1,0 +1,160 @@
+/* rules_pipeline.c — how layers are split over pipeline stages: by layout, by uneven first and
+ * last stages, or evenly with embedding and loss counted as layers. */
+#include "check/core.h"
+
+static size_t count(const rc_layout *layout, rc_stage_layer layer)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < layout->n_layers; i++)
+        n += layout->layers[i] == layer;
+    return n;
+}
+
+static bool has_layer(const rc_layout *layout, size_t stage, rc_stage_layer layer)
+{
+    for (size_t i = layout->stage_starts[stage]; i < layout->stage_starts[stage + 1]; i++)
+        if (layout->layers[i] == layer)
+            return true;
+    return false;
+}
+
+/* Stage i stands on rank i % n_ranks, as its virtual stage i / n_ranks. *rank is that of MTP. */
+static bool is_mtp_placed(const rc_layout *layout, size_t n_ranks, size_t *rank)
+{
+    bool is_seen = false;
+    for (size_t i = 0; i < layout->n_layers; i++) {
+        if (is_seen && layout->layers[i] == RC_STAGE_DECODER)
+            return false;
+        is_seen = is_seen || layout->layers[i] == RC_STAGE_MTP;
+    }
+    *rank = n_ranks; /* nowhere yet */
+    for (size_t stage = 0; stage < layout->n_stages; stage++) {
+        if (!has_layer(layout, stage, RC_STAGE_MTP))
+            continue;
+        if (stage + n_ranks < layout->n_stages || *rank != n_ranks)
+            return false;
+        *rank = stage % n_ranks;
+    }
+    return true;
+}
+
+static void layout_layers(rc_core *core, const rc_layout *layout, size_t n_ranks)
+{
+    size_t n = layout->n_layers, mtp_rank = 0;
+    if (n == 0 || layout->layers[0] != RC_STAGE_EMBEDDING ||
+        layout->layers[n - 1] != RC_STAGE_LOSS || count(layout, RC_STAGE_EMBEDDING) != 1 ||
+        count(layout, RC_STAGE_LOSS) != 1)
+        RAISE(pp_layout_embedding_loss_placement);
+    if (!rc_core_is_number(core, RC_CORE_num_layers, (double)count(layout, RC_STAGE_DECODER)))
+        RAISE(pp_layout_decoder_count);
+    double n_mtp = IS_NULL(mtp_num_layers) ? 0.0 : NUMBER(mtp_num_layers);
+    double n_placed = (double)count(layout, RC_STAGE_MTP);
+    if (n_mtp < n_placed || n_mtp > n_placed || !is_mtp_placed(layout, n_ranks, &mtp_rank))
+        RAISE(pp_layout_mtp_placement);
+    if (count(layout, RC_STAGE_ENCODER) > 0)
+        RAISE(pp_layout_no_encoder);
+    if (n_placed > 0.0 && mtp_rank + 1 < n_ranks)
+        rc_core_set_bool(core, RC_CORE_mtp_standalone, true, RC_RULE_set_vpp_from_layout);
+}
+
+static void layout(rc_core *core)
+{
+    rc_layout stages;
+    bool is_read = rc_layout_read(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages);
+    double size = NUMBER(pipeline_model_parallel_size);
+    if (core->code != RC_OK)
+        return;
+    if (is_read && rc_core_has_rest(core, (double)stages.n_stages, size,
+                                    RC_RULE_pipeline_size_zero_crash))
+        is_read = false;
+    if (!is_read || size < 1.0) {
+        if (!is_read || size < 0.0)
+            RAISE(pp_layout_malformed);
+        return;
+    }
+    size_t n_ranks = (size_t)size, n_virtual = stages.n_stages / n_ranks;
+    if (!IS_NULL(virtual_pipeline_model_parallel_size) &&
+        !rc_core_is_number(core, RC_CORE_virtual_pipeline_model_parallel_size,
+                           (double)n_virtual))
+        RAISE(pp_layout_vpp_mismatch);
+    if (n_virtual > 1 && IS_NULL(virtual_pipeline_model_parallel_size))
+        rc_core_set_int(core, RC_CORE_virtual_pipeline_model_parallel_size, (int64_t)n_virtual,
+                        RC_RULE_set_vpp_from_layout);
+    layout_layers(core, &stages, n_ranks);
+}
+
+/* One uneven stage; takes it off what is left. */
+static void uneven_stage(rc_core *core, rc_core_field field, double *n_layers, double *n_stages)
+{
+    if (rc_core_is_null(core, field))
+        return;
+    double n = rc_core_number(core, field);
+    if (n <= 0.0)
+        RAISE(uneven_pp_stage_layers_positive);
+    if (!IS_NULL(virtual_pipeline_model_parallel_size) &&
+        rc_core_has_rest(core, n, NUMBER(virtual_pipeline_model_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(uneven_pp_stage_layers_divisible_by_vpp);
+    *n_layers -= n;
+    *n_stages -= 1.0;
+}
+
+static bool is_zero(double x)
+{
+    return !(x < 0.0) && !(x > 0.0);
+}
+
+static void uneven_stages(rc_core *core)
+{
+    double n_layers = NUMBER(num_layers), n_stages = NUMBER(pipeline_model_parallel_size);
+    uneven_stage(core, RC_CORE_num_layers_in_first_pipeline_stage, &n_layers, &n_stages);
+    uneven_stage(core, RC_CORE_num_layers_in_last_pipeline_stage, &n_layers, &n_stages);
+    if (is_zero(n_layers) != is_zero(n_stages))
+        RAISE(uneven_pp_middle_layers_stages_mismatch);
+    if (is_zero(n_stages))
+        return;
+    if (rc_core_has_rest(core, n_layers, n_stages, RC_RULE_python_zero_division)) {
+        RAISE(uneven_pp_middle_layers_divisible_by_stages);
+        return;
+    }
+    if (!IS_NULL(virtual_pipeline_model_parallel_size) &&
+        rc_core_has_rest(core, n_layers / n_stages,
+                         NUMBER(virtual_pipeline_model_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(uneven_pp_middle_layers_divisible_by_vpp);
+}
+
+static void accounted_split(rc_core *core)
+{
+    double n_stages = NUMBER(pipeline_model_parallel_size);
+    double n_layers = NUMBER(num_layers) + ON(account_for_embedding_in_pipeline_split) +
+                      ON(account_for_loss_in_pipeline_split);
+    if (rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash)) {
+        RAISE(split_accounting_layers_divisible_by_pp);
+        return;
+    }
+    if (!IS_NULL(virtual_pipeline_model_parallel_size) && !is_zero(n_stages) &&
+        rc_core_has_rest(core, n_layers / n_stages,
+                         NUMBER(virtual_pipeline_model_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(split_accounting_layers_divisible_by_vpp);
+}
+
+void rc_core_pipeline(rc_core *core)
+{
+    bool is_uneven = !IS_NULL(num_layers_in_first_pipeline_stage) ||
+                     !IS_NULL(num_layers_in_last_pipeline_stage);
+    bool is_accounted = ON(account_for_embedding_in_pipeline_split) ||
+                        ON(account_for_loss_in_pipeline_split);
+    bool has_layout = !IS_NULL(pipeline_model_parallel_layout);
+    if (is_uneven && is_accounted)
+        RAISE(uneven_pp_excludes_split_accounting);
+    if (has_layout && (is_uneven || is_accounted))
+        RAISE(pp_layout_excludes_other_splits);
+    if (has_layout)
+        layout(core);
+    else if (is_uneven)
+        uneven_stages(core);
+    else if (is_accounted)
+        accounted_split(core);
+}
