@@ -43,6 +43,8 @@ RC_API size_t rc_rule_count(void);
 RC_API const rc_rule_facts *rc_rule_find_nth(size_t i);
 /* By id, with - or _; the names that other collections use for a rule are known too. NULL when none. */
 RC_API const rc_rule_facts *rc_rule_find(const char *id);
+/* The name another collection has for it, or NULL. */
+RC_API const char *rc_rule_other_name(const rc_rule_facts *rule);
 RC_API const char *rc_rule_nearest(const char *id, char buf[RC_RULE_ID_ROOM]);
 /* The id as printed: words joined by -. Returns buf. */
 RC_API const char *rc_rule_id(const rc_rule_facts *rule, char buf[RC_RULE_ID_ROOM]);

@@ -186,7 +186,7 @@ size_t rc_text_width(const char *text)
     const unsigned char *at = (const unsigned char *)text;
     size_t n = strlen(text), width = 0;
     for (size_t i = 0; i < n;) {
-        size_t length = rc_text_utf8_length(at + i, n - i);
+        size_t length = rc_text_printable_length(at + i, n - i);
         uint32_t point = decode_utf8(at + i, length ? length : 1);
         if (is_within(point, wide, sizeof wide / sizeof *wide))
             width += 2;
@@ -195,4 +195,32 @@ size_t rc_text_width(const char *text)
         i += length ? length : 1;
     }
     return width;
+}
+
+static void write_escaped(unsigned char c, FILE *to)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
+    const char *at = c ? strchr(from, c) : NULL;
+    if (at)
+        fprintf(to, "\\%c", names[at - from]);
+    else
+        fprintf(to, "\\u%04x", c);
+}
+
+void rc_json_write_string(const char *text, FILE *to)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t n = strlen(text);
+    fputc('"', to);
+    for (size_t i = 0; i < n;) {
+        size_t length = at[i] < 0x80 ? 1 : rc_text_printable_length(at + i, n - i);
+        if (at[i] < 0x20 || at[i] == 0x7F || at[i] == '"' || at[i] == '\\')
+            write_escaped(at[i], to);
+        else if (length)
+            fwrite(at + i, 1, length, to);
+        else
+            fputs("\\ufffd", to);
+        i += length ? length : 1;
+    }
+    fputc('"', to);
 }

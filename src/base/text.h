@@ -4,6 +4,8 @@
 
 #include <recompute/arena.h>
 
+#include <stdio.h>
+
 /* A growing string. Zero-initialise with `mem` set; `at` is NUL-terminated once anything was
  * added (NULL before). A failed add leaves what was there. */
 typedef struct rc_text {
@@ -35,5 +37,9 @@ size_t rc_text_printable_length(const unsigned char *at, size_t n);
 /* Columns that printable UTF-8 text takes on a terminal: 0 for combining marks, 2 for wide East
  * Asian characters and emoji, else 1. */
 size_t rc_text_width(const char *text);
+
+/* `text` as a JSON string. Bytes that are no UTF-8 become U+FFFD, so the output is always valid; C1
+ * controls too, since JSON is read on terminals. */
+void rc_json_write_string(const char *text, FILE *to);
 
 #endif

@@ -86,8 +86,8 @@ static bool grow(rc_core *core, void **at, size_t n, size_t *room, size_t elem_b
     core->code = rc_arena_take(core->mem, new_room, elem_bytes, &bigger, core->err);
     if (core->code != RC_OK)
         return false;
-    if (n)
-        memcpy(bigger, *at, n * elem_bytes);
+    if (*room)
+        memcpy(bigger, *at, *room * elem_bytes);
     *at = bigger;
     *room = new_room;
     return true;

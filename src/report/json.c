@@ -4,36 +4,6 @@
 
 #include <string.h>
 
-static void write_escaped(unsigned char c, FILE *to)
-{
-    static const char from[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
-    const char *at = c ? strchr(from, c) : NULL;
-    if (at)
-        fprintf(to, "\\%c", names[at - from]);
-    else
-        fprintf(to, "\\u%04x", c);
-}
-
-/* Bytes that are no UTF-8 become U+FFFD, so the output is always valid; C1 controls too, since
- * JSON is read on terminals. */
-static void write_string(const char *text, FILE *to)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    size_t n = strlen(text);
-    fputc('"', to);
-    for (size_t i = 0; i < n;) {
-        size_t length = rc_text_printable_length(at + i, n - i);
-        if (at[i] < 0x20 || at[i] == 0x7F || at[i] == '"' || at[i] == '\\')
-            write_escaped(at[i], to);
-        else if (length)
-            fwrite(at + i, 1, length, to);
-        else
-            fputs("\\ufffd", to);
-        i += length ? length : 1;
-    }
-    fputc('"', to);
-}
-
 static void write_row(const rc_table *table, const rc_cell *row, FILE *to)
 {
     char buf[40];
@@ -42,11 +12,11 @@ static void write_row(const rc_table *table, const rc_cell *row, FILE *to)
         const rc_column *column = &table->columns[i];
         if (i)
             fputs(", ", to);
-        write_string(column->name, to);
+        rc_json_write_string(column->name, to);
         fputs(": ", to);
         const char *number = rc_cell_exact(&row[i], column->unit, buf);
         if (column->unit == RC_UNIT_TEXT && !row[i].is_null)
-            write_string(row[i].text, to);
+            rc_json_write_string(row[i].text, to);
         else
             fputs(number ? number : "null", to);
     }
@@ -61,7 +31,7 @@ rc_code rc_report_write_json(const rc_report *report, rc_arena *tmp, FILE *to, r
     for (size_t t = 0; t < report->n; t++) {
         const rc_table *table = report->at[t];
         fputs(t ? ",\n" : "\n", to);
-        write_string(table->name, to);
+        rc_json_write_string(table->name, to);
         fputs(": ", to);
         if (report->is_facts[t] && table->n_rows == 1) {
             write_row(table, rc_table_row(table, 0), to);

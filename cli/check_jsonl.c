@@ -1,0 +1,186 @@
+/* check_jsonl.c — many small configurations in one go: a JSON object a line in, a verdict a line
+ * out, in the same order.
+ *
+ * in   {"id": …, "kind": "TransformerConfig", "te_version": "2.9.0", "config": {field: value, …}}
+ * out  {"id": …, "verdict": "accept"|"reject", "rule": …, "exception": …, "warnings": […],
+ *       "effective": {…}|null, "effective_other": {…}|null, "all_rules": […]}
+ */
+#include "check.h"
+
+#include "base/file.h"
+#include "base/text.h"
+
+#include <recompute/read.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_FILE_BYTES = 1 << 30 };
+
+static void write_number(double value, FILE *to)
+{
+    char buf[40];
+    snprintf(buf, sizeof buf, "%.17g", value);
+    if (strpbrk(buf, "n")) /* nan, inf: JSON has neither */
+        fputs("null", to);
+    else
+        fprintf(to, "%s%s", buf, strpbrk(buf, ".e") ? "" : ".0");
+}
+
+void rc_check_write_value(const rc_doc *value, FILE *to)
+{
+    switch (value->kind) {
+    case RC_DOC_NULL:
+        fputs("null", to);
+        return;
+    case RC_DOC_BOOL:
+        fputs(value->i ? "true" : "false", to);
+        return;
+    case RC_DOC_INT:
+        fprintf(to, "%" PRId64, value->i);
+        return;
+    case RC_DOC_FLOAT:
+        write_number(value->f, to);
+        return;
+    case RC_DOC_STRING:
+        rc_json_write_string(value->text, to);
+        return;
+    case RC_DOC_LIST:
+    case RC_DOC_MAP:
+        break;
+    }
+    fputc(value->kind == RC_DOC_MAP ? '{' : '[', to);
+    for (const rc_doc *item = value->child; item; item = item->next) {
+        if (value->kind == RC_DOC_MAP) {
+            rc_json_write_string(item->key, to);
+            fputs(": ", to);
+        }
+        rc_check_write_value(item, to);
+        fputs(item->next ? ", " : "", to);
+    }
+    fputc(value->kind == RC_DOC_MAP ? '}' : ']', to);
+}
+
+static void write_text_or_null(const char *text, FILE *to)
+{
+    if (text)
+        rc_json_write_string(text, to);
+    else
+        fputs("null", to);
+}
+
+static void write_names(const char *key, const char **names, size_t n, FILE *to)
+{
+    fprintf(to, ", \"%s\": [", key);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ", " : "", to);
+        rc_json_write_string(names[i], to);
+    }
+    fputc(']', to);
+}
+
+static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
+{
+    fputs("{\"id\": ", to);
+    if (id)
+        rc_check_write_value(id, to);
+    else
+        fputs("null", to);
+    fprintf(to, ", \"verdict\": \"%s\", \"rule\": ", check->is_accepted ? "accept" : "reject");
+    write_text_or_null(check->is_accepted ? NULL : check->findings.at[check->first].rule, to);
+    fputs(", \"exception\": ", to);
+    write_text_or_null(check->exception, to);
+    write_names("warnings", check->warnings, check->n_warnings, to);
+    fputs(", \"effective\": ", to);
+    if (check->is_accepted)
+        rc_check_write_value(check->effective, to);
+    else
+        fputs("null", to);
+    fputs(", \"effective_other\": ", to);
+    if (check->is_accepted)
+        rc_check_write_value(check->effective_other, to);
+    else
+        fputs("null", to);
+    fputs(", \"all_rules\": [", to);
+    for (size_t i = 0; i < check->findings.n && check->findings.at[i].level == RC_LEVEL_ERROR; i++) {
+        fputs(i ? ", " : "", to);
+        rc_json_write_string(check->findings.at[i].rule, to);
+    }
+    fputs("]}\n", to);
+}
+
+static const char *find_text(const rc_doc *map, const char *key)
+{
+    const rc_doc *value = rc_doc_find(map, key);
+    return value && value->kind == RC_DOC_STRING ? value->text : NULL;
+}
+
+static rc_code check_line(const char *path, const char *line, size_t n, rc_arena *mem,
+                          const rc_check_options *options, FILE *to, int *status, rc_error *err)
+{
+    rc_check_options own = *options;
+    rc_doc *doc;
+    rc_check *check;
+    RC_TRY(rc_json_read(path, line, n, mem, &doc, err));
+    const rc_doc *config = rc_doc_find(doc, "config");
+    const char *kind = find_text(doc, "kind");
+    if (doc->kind != RC_DOC_MAP || (config && config->kind != RC_DOC_MAP))
+        return RC_FAIL(err, RC_E_INPUT, doc->where,
+                       "a line is one object with the map \"config\" in it");
+    if (find_text(doc, "te_version"))
+        own.transformer_engine = find_text(doc, "te_version");
+    if (find_text(doc, "megatron"))
+        own.megatron = find_text(doc, "megatron");
+    RC_TRY(rc_check_make_core(config ? config : doc,
+                              kind && strcmp(kind, "MLATransformerConfig") == 0, &own, mem,
+                              &check, err));
+    write_verdict(rc_doc_find(doc, "id"), check, to);
+    if (!check->is_accepted && *status == 0)
+        *status = 1;
+    return RC_OK;
+}
+
+static void write_unreadable(size_t line, const rc_error *err, FILE *to)
+{
+    fprintf(to, "{\"id\": null, \"verdict\": \"unreadable\", \"line\": %zu, \"column\": %d, \"error\": ",
+            line, err->where.col);
+    rc_json_write_string(err->msg, to);
+    fputs("}\n", to);
+}
+
+static rc_code check_lines(const char *path, rc_arena *mem, const rc_check_options *options,
+                           FILE *to, int *status, rc_error *err)
+{
+    const char *bytes;
+    size_t n_bytes, n_line = 0;
+    RC_TRY(rc_file_read(path, MAX_FILE_BYTES, mem, &bytes, &n_bytes, err));
+    for (const char *at = bytes, *end = bytes + n_bytes; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at);
+        rc_error line_err = {0};
+        rc_mark mark = rc_arena_mark(mem);
+        n_line++;
+        rc_code code = n ? check_line(path, at, n, mem, options, to, status, &line_err) : RC_OK;
+        if (code == RC_E_INPUT || code == RC_E_RANGE) {
+            write_unreadable(n_line, &line_err, to);
+            *status = 2;
+        } else if (code != RC_OK) {
+            *err = line_err;
+            return code;
+        }
+        rc_arena_rewind(mem, mark);
+        at += n + 1;
+    }
+    return RC_OK;
+}
+
+rc_code rc_check_jsonl(const char *path, const rc_check_options *options, FILE *to, int *status,
+                       rc_error *err)
+{
+    rc_arena *mem = rc_arena_open();
+    if (!mem)
+        return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
+    rc_code code = check_lines(path, mem, options, to, status, err);
+    rc_arena_close(mem);
+    return code;
+}

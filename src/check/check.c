@@ -1,0 +1,187 @@
+/* check.c — the configuration in, findings out: fills the state, runs the layers, and says what
+ * fired where.
+ *
+ * takes  an rc_config, or one map of config-class fields
+ * gives  rc_check
+ * next   `recompute check` prints it; train and plan refuse by it
+ */
+#include "check/core.h"
+#include "check/say.h"
+
+#include <string.h>
+
+static bool is_rejection(const rc_hit *hit)
+{
+    return rc_rule_at(hit->rule)->level == RC_LEVEL_ERROR;
+}
+
+static bool is_framework_warning(const rc_hit *hit)
+{
+    return strncmp(rc_rule_at(hit->rule)->name, "warn_", 5) == 0;
+}
+
+/* --- what the framework leaves */
+
+static rc_code add_copy(rc_doc *map, const char *key, const rc_doc *value, rc_arena *mem,
+                        rc_error *err)
+{
+    rc_doc *copy;
+    RC_TRY(rc_doc_new(mem, value->kind, value->where, &copy, err));
+    *copy = *value;
+    copy->key = key;
+    copy->next = NULL;
+    rc_doc_add(map, key, value->where, copy);
+    return RC_OK;
+}
+
+static bool is_equal(const rc_doc *a, const rc_doc *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == RC_DOC_STRING)
+        return a->n_bytes == b->n_bytes && memcmp(a->text, b->text, a->n_bytes) == 0;
+    if (a->kind != RC_DOC_LIST)
+        return a->kind == RC_DOC_FLOAT ? !(a->f < b->f) && !(a->f > b->f) : a->i == b->i;
+    const rc_doc *y = b->child;
+    for (const rc_doc *x = a->child; x; x = x->next, y = y->next)
+        if (!y || !is_equal(x, y))
+            return false;
+    return y == NULL;
+}
+
+/* "full", the default, and null mean an empty list, so a change from one to the other is none; and
+ * an unset inference scope means none. */
+static bool is_changed(const rc_core *core, rc_core_field field)
+{
+    const rc_doc *now = core->at[field], *given = core->given[field];
+    bool means_empty = given->kind == RC_DOC_NULL ||
+                       (given->kind == RC_DOC_STRING && strcmp(given->text, "full") == 0);
+    if (field == RC_CORE_cuda_graph_modules && means_empty)
+        return now->n_children > 0;
+    if (field == RC_CORE_inference_cuda_graph_scope && given->kind == RC_DOC_NULL)
+        return now->kind == RC_DOC_STRING && strcmp(now->text, "none") != 0;
+    return !is_equal(now, given);
+}
+
+static rc_code add_effective(const rc_core *core, rc_check *check, rc_error *err)
+{
+    static const rc_core_field own[] = {
+        RC_CORE_recompute_granularity, RC_CORE_recompute_method, RC_CORE_recompute_num_layers,
+        RC_CORE_recompute_modules};
+    static const rc_core_field left_out[] = {RC_CORE_expert_tensor_parallel_size,
+                                             RC_CORE_moe_ffn_hidden_size,
+                                             RC_CORE_cuda_graph_scope};
+    rc_doc *effective, *other;
+    RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &effective, err));
+    RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &other, err));
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        RC_TRY(add_copy(effective, rc_core_field_find(own[i])->name, core->at[own[i]], core->mem,
+                        err));
+    for (int i = 0; i < RC_CORE_COUNT; i++) {
+        bool is_left_out = false;
+        for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+            is_left_out = is_left_out || i == (int)own[k];
+        for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++)
+            is_left_out = is_left_out || i == (int)left_out[k];
+        if (!is_left_out && is_changed(core, (rc_core_field)i))
+            RC_TRY(add_copy(other, rc_core_field_find((rc_core_field)i)->name, core->at[i],
+                            core->mem, err));
+    }
+    check->effective = effective;
+    check->effective_other = other;
+    return RC_OK;
+}
+
+/* --- findings */
+
+static rc_code add_finding(const rc_core *core, const rc_hit *hit, rc_check *check, size_t *k,
+                           rc_error *err)
+{
+    rc_finding finding;
+    RC_TRY(rc_say_finding(core, hit, &finding, err));
+    RC_TRY(rc_findings_add(&check->findings, &finding, err));
+    check->rules[(*k)++] = rc_rule_at(hit->rule);
+    return RC_OK;
+}
+
+static rc_code add_warning(const rc_core *core, const rc_hit *hit, rc_check *check,
+                           rc_error *err)
+{
+    char id[RC_RULE_ID_ROOM];
+    return rc_arena_printf(core->mem, &check->warnings[check->n_warnings++], err, "%s",
+                           rc_rule_id(rc_rule_at(hit->rule), id));
+}
+
+/* Errors first, in the order they would be raised; then what else was said. */
+static rc_code add_findings(const rc_core *core, rc_check *check, rc_error *err)
+{
+    size_t k = 0;
+    RC_TRY(RC_NEW(core->mem, &check->rules, core->n_hits, err));
+    RC_TRY(RC_NEW(core->mem, &check->warnings, core->n_hits, err));
+    check->findings.mem = core->mem;
+    for (size_t i = 0; i < core->n_hits; i++)
+        if (is_rejection(&core->hits[i]))
+            RC_TRY(add_finding(core, &core->hits[i], check, &k, err));
+    check->is_accepted = k == 0;
+    for (rc_level level = RC_LEVEL_WARNING; level <= RC_LEVEL_NOTE; level++)
+        for (size_t i = 0; i < core->n_hits; i++)
+            if (rc_rule_at(core->hits[i].rule)->level == level)
+                RC_TRY(add_finding(core, &core->hits[i], check, &k, err));
+    check->first = check->is_accepted ? check->findings.n : 0;
+    for (size_t i = 0; i < core->n_until_stop; i++)
+        if (is_framework_warning(&core->hits[i]))
+            RC_TRY(add_warning(core, &core->hits[i], check, err));
+    return RC_OK;
+}
+
+static rc_code add_exception(const rc_core *core, rc_check *check, rc_error *err)
+{
+    char exception[RC_RULE_ID_ROOM];
+    if (check->is_accepted || !rc_rule_exception(check->rules[0], exception))
+        return RC_OK;
+    return rc_arena_printf(core->mem, &check->exception, err, "%s", exception);
+}
+
+static rc_code make_check(rc_core *core, rc_arena *mem, rc_check **out, rc_error *err)
+{
+    rc_check *check;
+    RC_TRY(RC_NEW(mem, &check, 1, err));
+    RC_TRY(add_findings(core, check, err));
+    RC_TRY(add_exception(core, check, err));
+    RC_TRY(add_effective(core, check, err));
+    *out = check;
+    return RC_OK;
+}
+
+/* --- inputs */
+
+static rc_code set_options(rc_core *core, const rc_check_options *options, rc_error *err)
+{
+    const char *megatron = options->megatron ? options->megatron : "main";
+    const char *te = options->transformer_engine ? options->transformer_engine : "999";
+    if (!rc_release_find(megatron, &core->release))
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "no release of Megatron Core is called %.60s; known are 0.9 to 0.19 and main",
+                       megatron);
+    if (!rc_te_find(te, &core->te))
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "%.60s is no version of Transformer Engine; write it like 2.9.0", te);
+    return RC_OK;
+}
+
+rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_options *options,
+                           rc_arena *mem, rc_check **out, rc_error *err)
+{
+    rc_core *core;
+    RC_TRY(rc_core_open(mem, is_mla, &core, err));
+    RC_TRY(set_options(core, options, err));
+    for (const rc_doc *node = fields->child; node; node = node->next) {
+        rc_core_field field = rc_core_field_named(node->key);
+        if (field == RC_CORE_COUNT)
+            continue;
+        core->at[field] = core->given[field] = node;
+        core->is_given[field] = true;
+    }
+    RC_TRY(rc_core_run(core, err));
+    return make_check(core, mem, out, err);
+}
