@@ -102,7 +102,8 @@ static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
     else
         fputs("null", to);
     fputs(", \"all_rules\": [", to);
-    for (size_t i = 0; i < check->findings.n && check->findings.at[i].level == RC_LEVEL_ERROR; i++) {
+    for (size_t i = 0; i < check->findings.n && check->findings.at[i].level == RC_LEVEL_ERROR;
+         i++) {
         fputs(i ? ", " : "", to);
         rc_json_write_string(check->findings.at[i].rule, to);
     }
@@ -142,7 +143,9 @@ static rc_code check_line(const char *path, const char *line, size_t n, rc_arena
 
 static void write_unreadable(size_t line, const rc_error *err, FILE *to)
 {
-    fprintf(to, "{\"id\": null, \"verdict\": \"unreadable\", \"line\": %zu, \"column\": %d, \"error\": ",
+    fprintf(to,
+            "{\"id\": null, \"verdict\": \"unreadable\", \"line\": %zu, \"column\": %d, "
+            "\"error\": ",
             line, err->where.col);
     rc_json_write_string(err->msg, to);
     fputs("}\n", to);

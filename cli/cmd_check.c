@@ -17,7 +17,8 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
 }
 
 static const rc_option options[] = {
-    {"--for", "TARGET", "core, megatron-lm or bridge; the input's kind decides otherwise", false},
+    {"--for", "TARGET", "core, megatron-lm or bridge; the input's kind decides otherwise",
+     false},
     {"--megatron", "RELEASE", "of Megatron Core, 0.9 to 0.19 or main (default)", false},
     {"--te", "VERSION", "of Transformer Engine; new enough for everything otherwise", false},
     {"--jsonl", "FILE", "one configuration a line in, one verdict a line out", false},

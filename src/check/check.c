@@ -65,9 +65,9 @@ static bool is_changed(const rc_core *core, rc_core_field field)
 
 static rc_code add_effective(const rc_core *core, rc_check *check, rc_error *err)
 {
-    static const rc_core_field own[] = {
-        RC_CORE_recompute_granularity, RC_CORE_recompute_method, RC_CORE_recompute_num_layers,
-        RC_CORE_recompute_modules};
+    static const rc_core_field own[] = {RC_CORE_recompute_granularity, RC_CORE_recompute_method,
+                                        RC_CORE_recompute_num_layers,
+                                        RC_CORE_recompute_modules};
     static const rc_core_field left_out[] = {RC_CORE_expert_tensor_parallel_size,
                                              RC_CORE_moe_ffn_hidden_size,
                                              RC_CORE_cuda_graph_scope};
@@ -75,8 +75,8 @@ static rc_code add_effective(const rc_core *core, rc_check *check, rc_error *err
     RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &effective, err));
     RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &other, err));
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        RC_TRY(add_copy(effective, rc_core_field_find(own[i])->name, core->at[own[i]], core->mem,
-                        err));
+        RC_TRY(add_copy(effective, rc_core_field_find(own[i])->name, core->at[own[i]],
+                        core->mem, err));
     for (int i = 0; i < RC_CORE_COUNT; i++) {
         bool is_left_out = false;
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
@@ -160,9 +160,10 @@ static rc_code set_options(rc_core *core, const rc_check_options *options, rc_er
     const char *megatron = options->megatron ? options->megatron : "main";
     const char *te = options->transformer_engine ? options->transformer_engine : "999";
     if (!rc_release_find(megatron, &core->release))
-        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                       "no release of Megatron Core is called %.60s; known are 0.9 to 0.19 and main",
-                       megatron);
+        return RC_FAIL(
+            err, RC_E_INPUT, RC_NOWHERE,
+            "no release of Megatron Core is called %.60s; known are 0.9 to 0.19 and main",
+            megatron);
     if (!rc_te_find(te, &core->te))
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "%.60s is no version of Transformer Engine; write it like 2.9.0", te);

@@ -283,10 +283,22 @@ void rc_core_list_add(rc_core *core, rc_doc *list, const char *text)
 /* ORDER core_families: Megatron's, first the parallel sizes of the base class, then the config
  * class from top to bottom, then what the MLA class adds. */
 static void (*const families[])(rc_core *core) = {
-    rc_core_parallel,     rc_core_precision, rc_core_linear_attention, rc_core_experts,
-    rc_core_cpu_offload,  rc_core_recompute, rc_core_mhc,              rc_core_fine_offload,
-    rc_core_pipeline,     rc_core_late_model, rc_core_graph_names,     rc_core_graphs,
-    rc_core_graph_recompute, rc_core_graph_offload, rc_core_overlap,   rc_core_mla,
+    rc_core_parallel,
+    rc_core_precision,
+    rc_core_linear_attention,
+    rc_core_experts,
+    rc_core_cpu_offload,
+    rc_core_recompute,
+    rc_core_mhc,
+    rc_core_fine_offload,
+    rc_core_pipeline,
+    rc_core_late_model,
+    rc_core_graph_names,
+    rc_core_graphs,
+    rc_core_graph_recompute,
+    rc_core_graph_offload,
+    rc_core_overlap,
+    rc_core_mla,
 };
 
 rc_code rc_core_run(rc_core *core, rc_error *err)

@@ -33,7 +33,7 @@ rc_core_field rc_core_field_named(const char *name);
 /* One firing of a rule. */
 typedef struct rc_hit {
     rc_rule rule;
-    const char *item; /* the list entry at fault ("moe_act"), or NULL */
+    const char *item;      /* the list entry at fault ("moe_act"), or NULL */
     const char *exception; /* where it is not the rule's own */
 } rc_hit;
 
@@ -68,7 +68,7 @@ double rc_core_number(rc_core *core, rc_core_field field);
 bool rc_core_has_rest(rc_core *core, double a, double b, rc_rule blame);
 bool rc_core_is_selective(const rc_core *core);
 bool rc_core_recomputes(rc_core *core, const char *label); /* selective and in the list */
-bool rc_core_is_every_layer_moe(const rc_core *core); /* by moe_layer_freq alone */
+bool rc_core_is_every_layer_moe(const rc_core *core);      /* by moe_layer_freq alone */
 
 /* --- answering */
 void rc_core_raise(rc_core *core, rc_rule rule, const char *item);
@@ -98,22 +98,22 @@ void rc_core_list_add(rc_core *core, rc_doc *list, const char *text);
 #define SINCE(release_name) rc_release_is_at_least(core->release, release_name)
 
 /* --- the families, in firing order; ORDER core_families (core.c) */
-void rc_core_parallel(rc_core *core);       /* rules_parallel.c */
-void rc_core_precision(rc_core *core);      /* rules_parallel.c */
+void rc_core_parallel(rc_core *core);  /* rules_parallel.c */
+void rc_core_precision(rc_core *core); /* rules_parallel.c */
 void rc_core_linear_attention(rc_core *core);
-void rc_core_experts(rc_core *core);        /* rules_moe.c */
-void rc_core_cpu_offload(rc_core *core);    /* rules_offload.c */
-void rc_core_recompute(rc_core *core);      /* rules_recompute.c */
-void rc_core_mhc(rc_core *core);            /* rules_mhc.c */
-void rc_core_fine_offload(rc_core *core);   /* rules_offload.c */
-void rc_core_pipeline(rc_core *core);       /* rules_pipeline.c */
-void rc_core_late_model(rc_core *core);     /* rules_moe.c */
-void rc_core_graph_names(rc_core *core);    /* rules_graph_names.c */
-void rc_core_graphs(rc_core *core);         /* rules_graph.c */
+void rc_core_experts(rc_core *core);      /* rules_moe.c */
+void rc_core_cpu_offload(rc_core *core);  /* rules_offload.c */
+void rc_core_recompute(rc_core *core);    /* rules_recompute.c */
+void rc_core_mhc(rc_core *core);          /* rules_mhc.c */
+void rc_core_fine_offload(rc_core *core); /* rules_offload.c */
+void rc_core_pipeline(rc_core *core);     /* rules_pipeline.c */
+void rc_core_late_model(rc_core *core);   /* rules_moe.c */
+void rc_core_graph_names(rc_core *core);  /* rules_graph_names.c */
+void rc_core_graphs(rc_core *core);       /* rules_graph.c */
 void rc_core_graph_recompute(rc_core *core);
 void rc_core_graph_offload(rc_core *core);
-void rc_core_overlap(rc_core *core);        /* rules_overlap.c */
-void rc_core_mla(rc_core *core);            /* rules_overlap.c */
+void rc_core_overlap(rc_core *core); /* rules_overlap.c */
+void rc_core_mla(rc_core *core);     /* rules_overlap.c */
 
 /* The layout's layer names by stage; NULL after a violation. */
 typedef enum rc_stage_layer {

@@ -94,8 +94,7 @@ static bool take_word(const char **at, const char *const *words, size_t n, int64
     skip_separator(&start);
     for (size_t i = 0; i < n; i++) {
         size_t length = strlen(words[i]);
-        if (strncasecmp(start, words[i], length) != 0 ||
-            isalpha((unsigned char)start[length]))
+        if (strncasecmp(start, words[i], length) != 0 || isalpha((unsigned char)start[length]))
             continue;
         const char *after = start + length, *digits = after;
         skip_separator(&digits);
@@ -136,7 +135,8 @@ static bool take_local(const char *at)
 {
     if (*at++ != '+' || !isalnum((unsigned char)*at))
         return false;
-    return at[strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")] ==
+    return at[strspn(at,
+                     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")] ==
            '\0';
 }
 

@@ -45,7 +45,8 @@ static void router_pair(rc_core *core)
         rc_core_list_add(core, list, item->text);
     rc_core_list_add(core, list, has_router ? "moe_preprocess" : "moe_router");
     if (list)
-        rc_core_set(core, RC_CORE_cuda_graph_modules, list, RC_RULE_set_local_graph_router_pair);
+        rc_core_set(core, RC_CORE_cuda_graph_modules, list,
+                    RC_RULE_set_local_graph_router_pair);
 }
 
 /* More than one expert. */
@@ -58,7 +59,8 @@ static void captured_experts(rc_core *core)
         return;
     if (HAS(cuda_graph_modules, "moe"))
         RAISE(graph_moe_needs_drop_and_pad);
-    if (IS(moe_token_dispatcher_type, "alltoall") && HAS(cuda_graph_modules, "moe_preprocess") &&
+    if (IS(moe_token_dispatcher_type, "alltoall") &&
+        HAS(cuda_graph_modules, "moe_preprocess") &&
         (has_capacity || ON(moe_router_padding_for_fp8)))
         RAISE(graph_moe_preprocess_excludes_host_sync);
 }
@@ -141,9 +143,9 @@ void rc_core_graph_recompute(rc_core *core)
 static void local_offload(rc_core *core)
 {
     for (const rc_doc *item = core->at[RC_CORE_offload_modules]->child; item; item = item->next)
-        if (item->kind != RC_DOC_STRING || (strcmp(item->text, "expert_fc1") != 0 &&
-                                            strcmp(item->text, "moe_act") != 0 &&
-                                            strcmp(item->text, "fused_group_mlp") != 0))
+        if (item->kind != RC_DOC_STRING ||
+            (strcmp(item->text, "expert_fc1") != 0 && strcmp(item->text, "moe_act") != 0 &&
+             strcmp(item->text, "fused_group_mlp") != 0))
             RAISE_ITEM(local_graph_offload_module_unsupported, item->text);
     if (!ON(cuda_graph_modules))
         RAISE(local_graph_offload_needs_partial_graph);

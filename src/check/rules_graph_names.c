@@ -19,7 +19,8 @@ static void legacy_switches(rc_core *core)
         return;
     if (ON(enable_cuda_graph)) {
         WARN(warn_enable_cuda_graph_deprecated);
-        rc_core_set_text(core, RC_CORE_cuda_graph_impl, "local", RC_RULE_set_legacy_graph_flags);
+        rc_core_set_text(core, RC_CORE_cuda_graph_impl, "local",
+                         RC_RULE_set_legacy_graph_flags);
     }
     if (ON(external_cuda_graph)) {
         WARN(warn_external_cuda_graph_deprecated);
@@ -46,8 +47,14 @@ static void scope_alias(rc_core *core)
 
 static bool is_module(const char *name)
 {
-    static const char *const names[] = {"attn",  "mlp", "moe", "moe_router", "moe_preprocess",
-                                        "mamba", "full_iteration", "full_iteration_inference"};
+    static const char *const names[] = {"attn",
+                                        "mlp",
+                                        "moe",
+                                        "moe_router",
+                                        "moe_preprocess",
+                                        "mamba",
+                                        "full_iteration",
+                                        "full_iteration_inference"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;

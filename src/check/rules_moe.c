@@ -79,21 +79,18 @@ void rc_core_experts(rc_core *core)
     capacity(core);
 }
 
-void rc_core_late_model(rc_core *core)
+static void quantised_experts(rc_core *core)
 {
-    if (ON(apply_rope_fusion) && ON(multi_latent_attention))
-        WARN(warn_mla_rope_fusion_training_only);
-    if (ON(multi_latent_attention) && ON(rotary_interleaved))
-        RAISE(mla_excludes_rotary_interleaved);
-    if (!IS_NULL(num_moe_experts) && ON(add_bias_linear) &&
-        !rc_core_is_number(core, RC_CORE_expert_tensor_parallel_size, 1))
-        RAISE(moe_bias_needs_expert_tp_1);
-    if (ON(num_moe_experts) && ON(fp8)) {
-        if (rc_te_is_below(&core->te, "1.7.0.dev0"))
-            RAISE(moe_fp8_needs_te_1_7);
-        if (ON(moe_grouped_gemm) && rc_te_is_below(&core->te, "1.11.0"))
-            RAISE(grouped_gemm_fp8_needs_te_1_11);
-    }
+    if (!ON(num_moe_experts) || !ON(fp8))
+        return;
+    if (rc_te_is_below(&core->te, "1.7.0.dev0"))
+        RAISE(moe_fp8_needs_te_1_7);
+    if (ON(moe_grouped_gemm) && rc_te_is_below(&core->te, "1.11.0"))
+        RAISE(grouped_gemm_fp8_needs_te_1_11);
+}
+
+static void router_padding(rc_core *core)
+{
     if (ON(moe_router_padding_for_fp8)) {
         WARN(warn_router_padding_fp8_deprecated);
         if (!ON(moe_router_padding_for_quantization))
@@ -106,4 +103,17 @@ void rc_core_late_model(rc_core *core)
         RAISE(router_padding_needs_fp8_or_fp4);
     if (IS(moe_token_dispatcher_type, "allgather"))
         RAISE(router_padding_excludes_allgather);
+}
+
+void rc_core_late_model(rc_core *core)
+{
+    if (ON(apply_rope_fusion) && ON(multi_latent_attention))
+        WARN(warn_mla_rope_fusion_training_only);
+    if (ON(multi_latent_attention) && ON(rotary_interleaved))
+        RAISE(mla_excludes_rotary_interleaved);
+    if (!IS_NULL(num_moe_experts) && ON(add_bias_linear) &&
+        !rc_core_is_number(core, RC_CORE_expert_tensor_parallel_size, 1))
+        RAISE(moe_bias_needs_expert_tp_1);
+    quantised_experts(core);
+    router_padding(core);
 }

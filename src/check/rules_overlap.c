@@ -24,13 +24,23 @@ static void overlap_mtp(rc_core *core)
         RAISE(ep_overlap_mtp_needs_pipeline); /* 0.16 and 0.17 */
 }
 
+static void overlap_graphs(rc_core *core)
+{
+    if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine"))
+        RAISE(ep_overlap_needs_te_graphs); /* 0.16 and 0.17 */
+    if (IS(cuda_graph_impl, "transformer_engine") &&
+        (HAS(cuda_graph_modules, "moe") || HAS(cuda_graph_modules, "mlp")))
+        RAISE(ep_overlap_te_graph_excludes_moe_mlp);
+}
+
 static void overlap(rc_core *core)
 {
+    bool is_flex = IS(moe_token_dispatcher_type, "flex");
     if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(virtual_pipeline_model_parallel_size))
         RAISE(ep_overlap_pp_needs_vpp);
     if (!ABOVE(expert_model_parallel_size, 1))
         RAISE(ep_overlap_needs_expert_parallel);
-    if (!IS(moe_token_dispatcher_type, "alltoall") && !IS(moe_token_dispatcher_type, "flex"))
+    if (!is_flex && !IS(moe_token_dispatcher_type, "alltoall"))
         RAISE(ep_overlap_needs_alltoall_or_flex);
     overlap_recompute(core);
     if (!ON(bf16) && !ON(fp16))
@@ -38,14 +48,10 @@ static void overlap(rc_core *core)
     if (ON(moe_shared_expert_overlap))
         RAISE(ep_overlap_excludes_shared_expert_overlap);
     overlap_mtp(core);
-    if (IS(moe_token_dispatcher_type, "flex") && IS(moe_flex_dispatcher_backend, "ncclep") &&
+    if (is_flex && IS(moe_flex_dispatcher_backend, "ncclep") &&
         ON(fine_grained_activation_offloading) && HAS(offload_modules, "expert_fc1"))
         RAISE(ep_overlap_ncclep_excludes_expert_fc1_offload);
-    if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine"))
-        RAISE(ep_overlap_needs_te_graphs); /* 0.16 and 0.17 */
-    if (IS(cuda_graph_impl, "transformer_engine") &&
-        (HAS(cuda_graph_modules, "moe") || HAS(cuda_graph_modules, "mlp")))
-        RAISE(ep_overlap_te_graph_excludes_moe_mlp);
+    overlap_graphs(core);
 }
 
 static void weight_gradients(rc_core *core)

@@ -60,12 +60,13 @@ static void layout_layers(rc_core *core, const rc_layout *layout, size_t n_ranks
 static void layout(rc_core *core)
 {
     rc_layout stages;
-    bool is_read = rc_layout_read(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages);
+    bool is_read =
+        rc_layout_read(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages);
     double size = NUMBER(pipeline_model_parallel_size);
     if (core->code != RC_OK)
         return;
-    if (is_read && rc_core_has_rest(core, (double)stages.n_stages, size,
-                                    RC_RULE_pipeline_size_zero_crash))
+    if (is_read &&
+        rc_core_has_rest(core, (double)stages.n_stages, size, RC_RULE_pipeline_size_zero_crash))
         is_read = false;
     if (!is_read || size < 1.0) {
         if (!is_read || size < 0.0)
@@ -144,8 +145,8 @@ void rc_core_pipeline(rc_core *core)
 {
     bool is_uneven = !IS_NULL(num_layers_in_first_pipeline_stage) ||
                      !IS_NULL(num_layers_in_last_pipeline_stage);
-    bool is_accounted = ON(account_for_embedding_in_pipeline_split) ||
-                        ON(account_for_loss_in_pipeline_split);
+    bool is_accounted =
+        ON(account_for_embedding_in_pipeline_split) || ON(account_for_loss_in_pipeline_split);
     bool has_layout = !IS_NULL(pipeline_model_parallel_layout);
     if (is_uneven && is_accounted)
         RAISE(uneven_pp_excludes_split_accounting);

@@ -5,6 +5,18 @@
 
 #include <string.h>
 
+static void full(rc_core *core)
+{
+    if (IS_NULL(recompute_method))
+        RAISE(full_recompute_needs_method);
+    if (!IS_NULL(recompute_num_layers))
+        return;
+    /* the message names layers per stage, and dies dividing by a pipeline of 0 */
+    if (rc_core_is_number(core, RC_CORE_pipeline_model_parallel_size, 0))
+        rc_core_crash(core, RC_RULE_pipeline_size_zero_crash, NULL);
+    RAISE(full_recompute_needs_num_layers);
+}
+
 static void granularity(rc_core *core)
 {
     bool is_selective = rc_core_is_selective(core);
@@ -17,15 +29,9 @@ static void granularity(rc_core *core)
     if (!IS_NULL(recompute_method) && !IS(recompute_method, "uniform") &&
         !IS(recompute_method, "block"))
         RAISE(recompute_method_unknown);
-    if (IS_NULL(recompute_method) && !is_selective)
-        RAISE(full_recompute_needs_method);
-    if (IS_NULL(recompute_num_layers) && !is_selective) {
-        /* the message names layers per stage, and dies dividing by a pipeline of 0 */
-        if (rc_core_is_number(core, RC_CORE_pipeline_model_parallel_size, 0))
-            rc_core_crash(core, RC_RULE_pipeline_size_zero_crash, NULL);
-        RAISE(full_recompute_needs_num_layers);
-    }
-    if (!IS_NULL(recompute_num_layers) && is_selective)
+    if (!is_selective)
+        full(core);
+    else if (!IS_NULL(recompute_num_layers))
         RAISE(selective_recompute_forbids_num_layers);
     if (ON(distribute_saved_activations) && ON(sequence_parallel))
         RAISE(distribute_saved_excludes_sequence_parallel);
@@ -62,20 +68,8 @@ static void label_names(rc_core *core)
             RAISE_ITEM(recompute_module_unknown, item->text);
 }
 
-static void label_needs(rc_core *core)
+static void label_precision(rc_core *core)
 {
-    if (HAS(recompute_modules, "moe_act") && !ON(moe_grouped_gemm))
-        RAISE(moe_act_recompute_needs_grouped_gemm);
-    if (HAS(recompute_modules, "mla_up_proj") && !ON(multi_latent_attention))
-        RAISE(mla_up_proj_recompute_needs_mla);
-    if (HAS(recompute_modules, "gdn_norm_out") && !IS(experimental_attention_variant, "gdn") &&
-        !IS(experimental_attention_variant, "gdn2"))
-        RAISE(gdn_norm_out_recompute_needs_gdn);
-    if (HAS(recompute_modules, "core_attn"))
-        WARN(warn_core_attn_recompute_may_be_needless);
-    if (HAS(recompute_modules, "shared_experts") &&
-        !IS_NULL(moe_shared_expert_intermediate_size) && ON(moe_shared_expert_overlap))
-        RAISE(shared_experts_recompute_excludes_overlap);
     if (!ON(fp8) ||
         (!HAS(recompute_modules, "moe_act") && !HAS(recompute_modules, "layernorm")))
         return;
@@ -84,6 +78,24 @@ static void label_needs(rc_core *core)
         RAISE(fp8_delayed_excludes_act_or_norm_recompute);
     else if (rc_te_is_below(&core->te, "2.6.0.dev0"))
         RAISE(fp8_act_or_norm_recompute_needs_te_2_6);
+}
+
+static void label_needs(rc_core *core)
+{
+    bool is_gdn =
+        IS(experimental_attention_variant, "gdn") || IS(experimental_attention_variant, "gdn2");
+    if (HAS(recompute_modules, "moe_act") && !ON(moe_grouped_gemm))
+        RAISE(moe_act_recompute_needs_grouped_gemm);
+    if (HAS(recompute_modules, "mla_up_proj") && !ON(multi_latent_attention))
+        RAISE(mla_up_proj_recompute_needs_mla);
+    if (HAS(recompute_modules, "gdn_norm_out") && !is_gdn)
+        RAISE(gdn_norm_out_recompute_needs_gdn);
+    if (HAS(recompute_modules, "core_attn"))
+        WARN(warn_core_attn_recompute_may_be_needless);
+    if (HAS(recompute_modules, "shared_experts") &&
+        !IS_NULL(moe_shared_expert_intermediate_size) && ON(moe_shared_expert_overlap))
+        RAISE(shared_experts_recompute_excludes_overlap);
+    label_precision(core);
 }
 
 /* Acts behind all checks above, so it lets through what they would refuse. */

@@ -104,8 +104,9 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
     char safe[80];
     RC_TRY(say_values(core, rule, &text, err));
     if (hit->item)
-        RC_TRY(rc_text_printf(&text, err, "\"%s\": ",
-                              rc_text_printable(hit->item, strlen(hit->item), safe, sizeof safe)));
+        RC_TRY(rc_text_printf(
+            &text, err,
+            "\"%s\": ", rc_text_printable(hit->item, strlen(hit->item), safe, sizeof safe)));
     RC_TRY(rc_text_printf(&text, err, "%s", rule->reason));
     *out = text.at;
     return RC_OK;
