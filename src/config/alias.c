@@ -94,15 +94,25 @@ const rc_alias *rc_maker_find_alias(const rc_maker *maker, rc_tongue tongue, con
     return row < 0 ? NULL : &rc_aliases_find(tongue).at[row];
 }
 
+/* Equal but for - and _, which people write for each other. */
+static bool is_alike(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !(strchr("-_", *a) && strchr("-_", *b)))
+            return false;
+    return *a == *b;
+}
+
 static bool fits(const char *when, const rc_doc *node)
 {
     if (node->kind == RC_DOC_NULL)
-        return strcmp(when, "null") == 0;
+        return false;
     if (*when == '\0')
         return true;
     if (node->kind == RC_DOC_BOOL)
         return strcmp(when, node->i ? "true" : "false") == 0;
-    return node->text && strcmp(when, node->text) == 0;
+    const char *text = rc_value_text(node);
+    return text && is_alike(when, text);
 }
 
 static rc_code negate(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_error *err)
@@ -113,27 +123,31 @@ static rc_code negate(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_erro
     return RC_OK;
 }
 
-/* One "field=value" of a row; values stand at the place of the name that meant them. */
+/* One "field=value" or "field?=value" of a row; values stand at the place of the name that meant
+ * them. */
 static rc_code apply_setting(rc_maker *maker, const char *word, size_t n, const rc_doc *node,
                              rc_error *err)
 {
-    const char *copy;
-    RC_TRY(rc_arena_copy(maker->mem, word, n, &copy, err));
-    size_t n_name = strcspn(copy, "=");
-    const char *name;
-    RC_TRY(rc_arena_copy(maker->mem, copy, n_name, &name, err));
+    char name[64];
+    size_t n_name = strcspn(word, "?=");
+    bool is_weak = word[n_name] == '?';
+    snprintf(name, sizeof name, "%.*s", (int)n_name, word);
     rc_field field = rc_field_find_name(name);
     if (field == RC_FIELD_COUNT)
         return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a table names no field: %s", word);
-    const char *text = copy + n_name + 1;
-    if (strcmp(text, "$") == 0)
+    if (is_weak && maker->cfg->origin[field].kind != RC_FROM_DEFAULT)
+        return RC_OK;
+    const char *text = word + n_name + is_weak + 1;
+    if (*text == '$')
         return rc_maker_set(maker, field, node, node->key ? node->key : name, err);
     rc_doc *value;
-    if (strcmp(text, "!$") == 0) {
+    if (*text == '!') {
         RC_TRY(negate(maker, node, &value, err));
     } else {
+        const char *copy;
         rc_nodes nodes = {.mem = maker->mem};
         rc_doc map = {.kind = RC_DOC_MAP};
+        RC_TRY(rc_arena_printf(maker->mem, &copy, err, "x=%.*s", (int)(word + n - text), text));
         RC_TRY(rc_override_add(&nodes, &map, copy, node->where, err));
         value = map.child;
         value->where = node->where;

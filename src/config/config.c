@@ -122,12 +122,19 @@ static bool is_machinery(const char *key)
 static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *prefix,
                             rc_error *err);
 
+/* `peft.dim=16` adds to the peft that a file gave and must not hide its _target_. */
+static bool adds_to(const rc_config *cfg, rc_field field)
+{
+    return rc_field_find(field)->type != RC_FIELD_TYPE_RAW || !cfg->origin[field].is_null;
+}
+
 static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, rc_error *err)
 {
     int field = rc_names_find(&maker->keys, path);
     const rc_alias *alias = rc_maker_find_alias(maker, RC_TONGUE_BRIDGE, path);
     bool is_prefix = rc_names_find(&maker->prefixes, path) >= 0;
-    if (field >= 0)
+    bool is_addition = is_prefix && node->kind == RC_DOC_MAP && !node->tag;
+    if (field >= 0 && !(is_addition && adds_to(maker->cfg, (rc_field)field)))
         RC_TRY(rc_maker_set(maker, (rc_field)field, node, path, err));
     if (alias)
         RC_TRY(defer(maker, alias, node, err));
@@ -152,13 +159,13 @@ static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *pref
     path[n_prefix++] = '.';
     for (const rc_doc *node = map->child; node; node = node->next) {
         size_t n = strlen(node->key);
-        if (is_machinery(node->key))
-            continue;
         if (n_prefix + n >= sizeof path) {
             RC_TRY(rc_maker_note_unknown(maker, node->key, node->key_where, err));
             continue;
         }
         memcpy(path + n_prefix, node->key, n + 1);
+        if (is_machinery(node->key) && rc_names_find(&maker->keys, path) < 0)
+            continue;
         RC_TRY(read_key(maker, node, path, err));
     }
     return RC_OK;
@@ -224,6 +231,17 @@ static rc_framework find_framework(const rc_input *inputs, size_t n_inputs)
     return framework;
 }
 
+/* Megatron-LM's command line has defaults of its own: the row of aliases.def without a name. */
+static rc_code set_line_defaults(rc_maker *maker, rc_error *err)
+{
+    static const rc_doc yes = {.kind = RC_DOC_BOOL, .i = 1};
+    bool is_known = false;
+    RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_ARGS, err));
+    maker->kind = RC_FROM_DEFAULT;
+    const rc_alias *row = rc_maker_find_alias(maker, RC_TONGUE_ARGS, "");
+    return row ? rc_maker_apply(maker, RC_TONGUE_ARGS, row, &yes, &is_known, err) : RC_OK;
+}
+
 rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem, rc_config **out,
                        rc_error *err)
 {
@@ -232,6 +250,8 @@ rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem, r
     (*out)->framework = find_framework(inputs, n_inputs);
     for (int i = 0; i < RC_FIELD_COUNT; i++)
         RC_TRY(rc_value_set_default(*out, (rc_field)i, mem, err));
+    if ((*out)->framework == RC_FRAMEWORK_MEGATRON_LM)
+        RC_TRY(set_line_defaults(&maker, err));
     for (size_t i = 0; i < n_inputs; i++)
         RC_TRY(read_input(&maker, &inputs[i], err));
     return RC_OK;

@@ -12,10 +12,13 @@ int64_t rc_config_head_dim(const rc_config *cfg)
     return cfg->hidden_size / cfg->num_attention_heads;
 }
 
+/* On Megatron-LM's command line --num-query-groups counts only with --group-query-attention
+ * (arguments.py, core_transformer_config_from_args). */
 int64_t rc_config_groups(const rc_config *cfg)
 {
-    return cfg->num_query_groups != RC_NULL_INT ? cfg->num_query_groups
-                                                : cfg->num_attention_heads;
+    bool is_ignored = cfg->framework == RC_FRAMEWORK_MEGATRON_LM && !cfg->group_query_attention;
+    return cfg->num_query_groups == RC_NULL_INT || is_ignored ? cfg->num_attention_heads
+                                                              : cfg->num_query_groups;
 }
 
 /* Megatron-LM arguments.py: a gated MLP has three matrices for two, so 8h/3 keeps the number of

@@ -57,23 +57,43 @@ static const char *last_part(const char *dotted)
     return dot && dot[1] ? dot + 1 : dotted;
 }
 
-/* What Bridge saves for an enum: {_target_: class, _call_: true, _args_: [value]} or a value or
- * _name_ key; for a function or dtype: {_target_: dotted name, _call_: false}. */
+/* The name of an enumeration's number, or NULL. */
+static const char *find_enum_name(const char *class, int64_t value)
+{
+    static const struct {
+        const char *class;
+        int64_t value;
+        const char *name;
+    } rows[] = {
+#define RC_ENUM(class, value, name) {class, value, name},
+#include "defs/enums.def"
+#undef RC_ENUM
+    };
+    for (size_t i = 0; class && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].value == value && strcmp(rows[i].class, class) == 0)
+            return rows[i].name;
+    return NULL;
+}
+
+/* What Bridge saves for an enum: {_target_: class, _call_: true, _args_: [value]}, newer ones
+ * with its _name_; for a function or dtype: {_target_: dotted name, _call_: false}. */
 static const char *text_of_target(const rc_doc *map)
 {
     const rc_doc *name = rc_doc_find(map, "_name_");
     const rc_doc *args = rc_doc_find(map, "_args_");
     const rc_doc *value = rc_doc_find(map, "value");
-    if (args && args->kind == RC_DOC_LIST && args->child)
-        value = args->child;
     if (name && name->text)
         return name->text;
-    if (value && value->text)
-        return value->text;
-    return map->tag ? last_part(map->tag) : NULL;
+    const char *class = map->tag ? last_part(map->tag) : NULL;
+    if (args && args->kind == RC_DOC_LIST && args->child)
+        value = args->child;
+    if (!value || !value->text)
+        return class;
+    const char *enum_name = value->kind == RC_DOC_INT ? find_enum_name(class, value->i) : NULL;
+    return enum_name ? enum_name : value->text;
 }
 
-static const char *text_of(const rc_doc *node)
+const char *rc_value_text(const rc_doc *node)
 {
     if (node->kind == RC_DOC_LIST)
         return NULL;
@@ -88,7 +108,7 @@ static rc_code set_string(const rc_doc *node, const char *shown, const char **ou
                           rc_error *err)
 {
     static const char torch[] = "torch.";
-    *out = text_of(node);
+    *out = rc_value_text(node);
     if (!*out)
         return not_a(node, shown, "a word", err);
     if (strlen(*out) < node->n_bytes && node->kind == RC_DOC_STRING)

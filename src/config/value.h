@@ -15,4 +15,7 @@ rc_code rc_value_set(rc_config *cfg, rc_field field, const rc_doc *node, rc_orig
 RC_MUST_CHECK
 rc_code rc_value_set_default(rc_config *cfg, rc_field field, rc_arena *mem, rc_error *err);
 
+/* A scalar, enumeration, function or dtype as one word; NULL for lists and other maps. */
+const char *rc_value_text(const rc_doc *node);
+
 #endif

@@ -185,6 +185,23 @@ static void config_resolves_interpolations(void **state)
                    /* */ "                    ^", "known only when the job starts");
 }
 
+static void config_adds_nested_keys_to_what_a_file_gave(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    static const char file[] = "peft: {_target_: a.LoRA, dim: 8}\n";
+    static const char *const words[] = {"peft.dim=16"};
+    rc_doc *a, *b;
+    assert_int_equal(rc_yaml_read("m.yaml", file, sizeof file - 1, mem, &a, NULL), RC_OK);
+    assert_int_equal(rc_override_read(words, 1, mem, &b, NULL), RC_OK);
+    rc_input inputs[] = {{a, RC_FROM_FILE}, {b, RC_FROM_OVERRIDE}};
+    rc_config *cfg;
+    assert_int_equal(rc_config_make(inputs, 2, mem, &cfg, NULL), RC_OK);
+    assert_int_equal(cfg->peft_dim, 16);
+    assert_string_equal(cfg->peft->tag, "a.LoRA");
+    rc_arena_close(mem);
+}
+
 static void config_forgets_a_deleted_key(void **state)
 {
     (void)state;
@@ -220,6 +237,147 @@ static void config_derives_as_megatron_does(void **state)
     cfg = make("model: {tensor_model_parallel_size: 8}\n", mem);
     assert_int_equal(rc_config_vocab(cfg, 257), 1024);
     assert_int_equal(rc_config_head_dim(cfg), RC_NULL_INT);
+    rc_arena_close(mem);
+}
+
+/* "a.b.c" and a value as {a: {b: {c: value}}}; `prefix` is one more map around, or NULL. */
+static void nest(char *text, size_t room, const char *prefix, const char *path,
+                 const char *value)
+{
+    size_t at = 0, depth = 0;
+    if (prefix)
+        at += (size_t)snprintf(text, room, "{%s: ", prefix);
+    depth += prefix != NULL;
+    for (const char *part = path; *part; depth++) {
+        size_t n = strcspn(part, ".");
+        at += (size_t)snprintf(text + at, room - at, "{%.*s: ", (int)n, part);
+        part += n + (part[n] == '.');
+    }
+    snprintf(text + at, room - at, "%s%.*s", value, (int)depth, "}}}}}}}}");
+}
+
+/* A row must set its fields, whatever they are; one without `when` suits some kind of value. */
+static void try_alias(const char *prefix, const char *path, const char *when)
+{
+    static const char *const kinds[] = {"1", "true", "x"};
+    rc_error err = {0};
+    rc_code code = RC_E_INPUT;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && code != RC_OK; i++) {
+        char text[1024];
+        rc_arena *mem = rc_arena_open();
+        rc_config *cfg = NULL;
+        err = (rc_error){0};
+        nest(text, sizeof text, prefix, path, *when ? when : kinds[i]);
+        code = make_kind(text, RC_FROM_FILE, mem, &cfg, &err);
+        if (code == RC_OK)
+            assert_int_equal(cfg->n_unknown, 0);
+        rc_arena_close(mem);
+        if (code == RC_E_BUG || *when)
+            break;
+    }
+    if (code != RC_OK)
+        fail_msg("%s when \"%s\": %s", path, when, err.msg);
+}
+
+static void config_every_alias_sets_fields(void **state)
+{
+    (void)state;
+    static const char ARGS[] = "megatron_args", *const BRIDGE = NULL;
+#define RC_ALIAS(tongue, name, when, settings)                                                 \
+    if (*name)                                                                                 \
+        try_alias(tongue, name, when);
+#include "defs/aliases.def"
+#undef RC_ALIAS
+#define RC_HF(name, when, settings) try_alias("hf_config", name, when);
+#include "defs/hf.def"
+#undef RC_HF
+}
+
+static void config_reads_mixed_precision_and_overlap_of_bridge(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = make(
+        "comm_overlap: {overlap_moe_expert_parallel_comm: true, delay_wgrad_compute: null}\n"
+        "mixed_precision: bf16-mixed\n"
+        "model: {overlap_moe_expert_parallel_comm: false, bf16: false}\n",
+        mem);
+    assert_true(cfg->overlap_moe_expert_parallel_comm); /* the section wins over the model */
+    assert_int_equal(cfg->origin[RC_FIELD_overlap_moe_expert_parallel_comm].where.line, 1);
+    assert_true(cfg->bf16);
+    assert_string_equal(cfg->pipeline_dtype, "bfloat16");
+    assert_int_equal(cfg->origin[RC_FIELD_delay_wgrad_compute].kind, RC_FROM_DEFAULT);
+    rc_arena_close(mem);
+}
+
+static void config_reads_targets_of_bridge(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg =
+        make("model:\n"
+             "  _target_: megatron.bridge.models.llama.llama_provider.LlamaModelProvider\n"
+             "  activation_func: {_target_: torch.nn.functional.silu, _call_: false}\n"
+             "  attention_backend:\n"
+             "    _target_: megatron.core.transformer.enums.AttnBackend\n"
+             "    _call_: true\n"
+             "    _args_: [1]\n"
+             "  params_dtype: {_target_: torch.bfloat16, _call_: false}\n"
+             "  pipeline_dtype: torch.bfloat16\n"
+             "  init_method: {_target_: torch.nn.init.normal_, _partial_: true, _args_: []}\n"
+             "  cuda_graph_modules:\n"
+             "  - {_target_: a.CudaGraphScope, _args_: [2], _call_: true}\n"
+             "  - {_target_: a.CudaGraphModule, _args_: [9], _name_: moe, _call_: true}\n"
+             "peft: {_target_: megatron.bridge.peft.lora.LoRA, dim: 32}\n",
+             mem);
+    assert_string_equal(cfg->model_target,
+                        "megatron.bridge.models.llama.llama_provider.LlamaModelProvider");
+    assert_string_equal(cfg->activation_func, "silu");
+    assert_string_equal(cfg->attention_backend, "flash");
+    assert_string_equal(cfg->params_dtype, "bfloat16");
+    assert_string_equal(cfg->pipeline_dtype, "bfloat16");
+    assert_string_equal(cfg->cuda_graph_modules.at[0], "attn");
+    assert_string_equal(cfg->cuda_graph_modules.at[1], "moe");
+    assert_string_equal(cfg->peft->tag, "megatron.bridge.peft.lora.LoRA");
+    assert_int_equal(cfg->peft_dim, 32);
+    cfg = make("model:\n"
+               "  activation_func:\n"
+               "    {_target_: torch.nn.functional.gelu, _partial_: true, approximate: tanh}\n",
+               mem);
+    assert_string_equal(cfg->activation_func, "gelu_tanh");
+    rc_arena_close(mem);
+}
+
+static void config_reads_arguments_of_megatron_lm(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = make("megatron_args:\n"
+                          "  bf16: true\n"
+                          "  grad_reduce_in_bf16: true\n"
+                          "  untie_embeddings_and_output_weights: true\n"
+                          "  disable_bias_linear: true\n"
+                          "  num_experts: 8\n"
+                          "  fp8_format: hybrid\n"
+                          "  num_query_groups: 1\n"
+                          "  num_attention_heads: 16\n"
+                          "  no_rope_fusion: true\n",
+                          mem);
+    assert_true(cfg->bf16);
+    assert_false(cfg->grad_reduce_in_fp32);
+    assert_false(cfg->share_embeddings_and_output_weights);
+    assert_false(cfg->add_bias_linear);
+    assert_int_equal(cfg->num_moe_experts, 8);
+    assert_string_equal(cfg->fp8, "hybrid");
+    assert_false(cfg->apply_rope_fusion);
+    assert_int_equal(cfg->cuda_graph_modules.n, 0); /* the command line's default */
+    assert_int_equal(rc_config_groups(cfg), 16);    /* no --group-query-attention */
+    cfg = make("megatron_args: {num_query_groups: 8, num_attention_heads: 16, "
+               "group_query_attention: true}\n",
+               mem);
+    assert_int_equal(rc_config_groups(cfg), 8);
+    cfg = make("{}", mem);
+    assert_string_equal(cfg->cuda_graph_modules.at[0], "full"); /* the class's default */
     rc_arena_close(mem);
 }
 
@@ -278,8 +436,13 @@ int main(void)
         cmocka_unit_test(config_names_the_nearest_key),
         cmocka_unit_test(config_keeps_unknown_sections_in_silence),
         cmocka_unit_test(config_resolves_interpolations),
+        cmocka_unit_test(config_adds_nested_keys_to_what_a_file_gave),
         cmocka_unit_test(config_forgets_a_deleted_key),
         cmocka_unit_test(config_derives_as_megatron_does),
+        cmocka_unit_test(config_every_alias_sets_fields),
+        cmocka_unit_test(config_reads_mixed_precision_and_overlap_of_bridge),
+        cmocka_unit_test(config_reads_targets_of_bridge),
+        cmocka_unit_test(config_reads_arguments_of_megatron_lm),
         cmocka_unit_test(config_reads_core_fields),
         cmocka_unit_test(config_shows_values_in_yaml_notation),
     };
