@@ -128,6 +128,20 @@ static bool adds_to(const rc_config *cfg, rc_field field)
     return rc_field_find(field)->type != RC_FIELD_TYPE_RAW || !cfg->origin[field].is_null;
 }
 
+/* A path under which fields stand. `is_known`: it is a field or an alias itself too. */
+static rc_code read_prefix(rc_maker *maker, const rc_doc *node, const char *path, bool is_known,
+                           rc_error *err)
+{
+    if (node->kind == RC_DOC_MAP)
+        return read_section(maker, node, path, err);
+    if (node->kind == RC_DOC_NULL && node->tag)
+        return reset_section(maker, path, err);
+    if (node->kind == RC_DOC_NULL || is_known)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, node->where, "%s must be a map of settings: %s.NAME", path,
+                   path);
+}
+
 static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, rc_error *err)
 {
     int field = rc_names_find(&maker->keys, path);
@@ -138,16 +152,10 @@ static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, r
         RC_TRY(rc_maker_set(maker, (rc_field)field, node, path, err));
     if (alias)
         RC_TRY(defer(maker, alias, node, err));
-    if (is_prefix && node->kind == RC_DOC_MAP)
-        return read_section(maker, node, path, err);
-    if (is_prefix && node->kind == RC_DOC_NULL && node->tag)
-        return reset_section(maker, path, err);
-    if (field >= 0 || alias || (is_prefix && node->kind == RC_DOC_NULL))
-        return RC_OK;
     if (is_prefix)
-        return RC_FAIL(err, RC_E_INPUT, node->where, "%s must be a map of settings: %s.NAME",
-                       path, path);
-    return rc_maker_note_unknown(maker, path, node->key_where, err);
+        return read_prefix(maker, node, path, field >= 0 || alias, err);
+    return field >= 0 || alias ? RC_OK
+                               : rc_maker_note_unknown(maker, path, node->key_where, err);
 }
 
 static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *prefix,
