@@ -169,3 +169,13 @@ rc_code rc_path_make_directory(const char *path, rc_error *err)
     }
     return RC_OK;
 }
+
+rc_code rc_path_rename(const char *from, const char *to, rc_error *err)
+{
+    return rename(from, to) == 0 ? RC_OK : io_failed("rename", from, err);
+}
+
+rc_code rc_path_remove(const char *path, rc_error *err)
+{
+    return remove(path) == 0 || errno == ENOENT ? RC_OK : io_failed("remove", path, err);
+}

@@ -43,5 +43,10 @@ bool rc_path_exists(const char *path);
 /* Makes a directory and its parents; an existing one is fine. */
 RC_MUST_CHECK
 rc_code rc_path_make_directory(const char *path, rc_error *err);
+RC_MUST_CHECK
+rc_code rc_path_rename(const char *from, const char *to, rc_error *err);
+/* Removes a file or an empty directory; a missing one is fine. */
+RC_MUST_CHECK
+rc_code rc_path_remove(const char *path, rc_error *err);
 
 #endif

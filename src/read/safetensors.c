@@ -20,25 +20,21 @@ enum { MOST_HEADER_BYTES = 100 * 1000 * 1000 };
 static const struct {
     const char *name;
     int64_t bytes;
-    rc_dtype dtype;
-} types[] = {
-    {"F32", 4, RC_F32},
-    {"BF16", 2, RC_BF16},
-    {"F16", 2, RC_F16},
-    {"I64", 8, RC_I64},
-    {"I32", 4, RC_I32},
-    {"U8", 1, RC_U8},
-    {"F64", 8, RC_DTYPE_COUNT},
-    {"I16", 2, RC_DTYPE_COUNT},
-    {"I8", 1, RC_DTYPE_COUNT},
-    {"BOOL", 1, RC_DTYPE_COUNT},
-    {"U16", 2, RC_DTYPE_COUNT},
-    {"U32", 4, RC_DTYPE_COUNT},
-    {"U64", 8, RC_DTYPE_COUNT},
-    {"F8_E4M3", 1, RC_DTYPE_COUNT},
-    {"F8_E5M2", 1, RC_DTYPE_COUNT},
+} types[RC_FILE_DTYPE_COUNT] = {
+    {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"I64", 8},     {"I32", 4},
+    {"U8", 1},  {"F64", 8},  {"I16", 2}, {"I8", 1},      {"BOOL", 1},
+    {"U16", 2}, {"U32", 4},  {"U64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1},
 };
-enum { N_TYPES = sizeof types / sizeof *types };
+
+const char *rc_file_dtype_name(rc_file_dtype dtype)
+{
+    return types[dtype].name;
+}
+
+int64_t rc_file_dtype_bytes(rc_file_dtype dtype)
+{
+    return types[dtype].bytes;
+}
 
 typedef struct header {
     const char *path;
@@ -101,12 +97,11 @@ static rc_code read_tensor(const header *from, const char *name, const json_t *e
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     if (!dtype)
         return bad(from, name, "has no dtype", err);
-    while (type < N_TYPES && strcmp(types[type].name, dtype) != 0)
+    while (type < RC_FILE_DTYPE_COUNT && strcmp(types[type].name, dtype) != 0)
         type++;
-    if (type == N_TYPES)
+    if (type == RC_FILE_DTYPE_COUNT)
         return bad(from, name, "has a dtype that the format does not know", err);
-    tensor->dtype_name = types[type].name;
-    tensor->dtype = types[type].dtype;
+    tensor->dtype = (rc_file_dtype)type;
     RC_TRY(read_shape(from, json_object_get(entry, "shape"), tensor, &n_elem, err));
     if (!rc_mul(n_elem, types[type].bytes, &n_bytes))
         return bad(from, name, "has more than 2^63 bytes", err);
@@ -236,8 +231,8 @@ static float half_to_f32(uint16_t half)
 void rc_file_tensor_to_f32(const rc_file_tensor *tensor, int64_t first, int64_t n, float *out)
 {
     const unsigned char *at = tensor->at;
-    at += first * rc_dtype_bytes(tensor->dtype);
-    if (tensor->dtype == RC_F32) {
+    at += first * types[tensor->dtype].bytes;
+    if (tensor->dtype == RC_FILE_F32) {
         memcpy(out, at, (size_t)n * sizeof *out);
         return;
     }
@@ -245,7 +240,7 @@ void rc_file_tensor_to_f32(const rc_file_tensor *tensor, int64_t first, int64_t 
         uint16_t half;
         memcpy(&half, at + 2 * i, sizeof half);
         uint32_t bits = (uint32_t)half << 16;
-        if (tensor->dtype == RC_BF16)
+        if (tensor->dtype == RC_FILE_BF16)
             memcpy(&out[i], &bits, sizeof bits);
         else
             out[i] = half_to_f32(half);

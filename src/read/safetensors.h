@@ -9,14 +9,33 @@
 
 #include "base/file.h"
 
-#include <recompute/op.h>
+/* The format's element types; ORDER is that of `types` in safetensors.c. */
+typedef enum rc_file_dtype {
+    RC_FILE_F32,
+    RC_FILE_BF16,
+    RC_FILE_F16,
+    RC_FILE_I64,
+    RC_FILE_I32,
+    RC_FILE_U8,
+    RC_FILE_F64,
+    RC_FILE_I16,
+    RC_FILE_I8,
+    RC_FILE_BOOL,
+    RC_FILE_U16,
+    RC_FILE_U32,
+    RC_FILE_U64,
+    RC_FILE_F8_E4M3,
+    RC_FILE_F8_E5M2,
+    RC_FILE_DTYPE_COUNT
+} rc_file_dtype;
+const char *rc_file_dtype_name(rc_file_dtype dtype); /* "F32" */
+int64_t rc_file_dtype_bytes(rc_file_dtype dtype);
 
 enum { RC_TENSOR_MAX_DIMS = 8 };
 
 typedef struct rc_file_tensor {
     const char *name;
-    const char *dtype_name; /* as in the file: "F32" */
-    rc_dtype dtype;         /* RC_DTYPE_COUNT for one that no kernel here computes with */
+    rc_file_dtype dtype;
     int n_dims;
     int64_t dims[RC_TENSOR_MAX_DIMS];
     const void *at; /* into the mapping, or what is to be written; may be unaligned when read */

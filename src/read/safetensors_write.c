@@ -7,18 +7,9 @@
 #include <jansson.h>
 #include <string.h>
 
-static const char *type_name(rc_dtype dtype)
-{
-    static const char *const names[RC_DTYPE_COUNT] = {
-        [RC_F32] = "F32", [RC_BF16] = "BF16", [RC_F16] = "F16",
-        [RC_U8] = "U8",   [RC_I32] = "I32",   [RC_I64] = "I64",
-    };
-    return names[dtype];
-}
-
 static rc_code count_bytes(const rc_file_tensor *tensor, int64_t *n_bytes, rc_error *err)
 {
-    *n_bytes = rc_dtype_bytes(tensor->dtype);
+    *n_bytes = rc_file_dtype_bytes(tensor->dtype);
     for (int i = 0; i < tensor->n_dims; i++)
         if (!rc_mul(*n_bytes, tensor->dims[i], n_bytes))
             return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "tensor %s passes 2^63 bytes",
@@ -31,8 +22,8 @@ static json_t *describe(const rc_file_tensor *tensor, int64_t first, int64_t aft
     json_t *shape = json_array();
     for (int i = 0; i < tensor->n_dims; i++)
         json_array_append_new(shape, json_integer(tensor->dims[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_name(tensor->dtype), "shape", shape,
-                     "data_offsets", (json_int_t)first, (json_int_t)after);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", rc_file_dtype_name(tensor->dtype),
+                     "shape", shape, "data_offsets", (json_int_t)first, (json_int_t)after);
 }
 
 static rc_code make_header(const rc_file_content *content, json_t *root, rc_error *err)

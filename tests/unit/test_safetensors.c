@@ -22,10 +22,14 @@ static void what_is_written_is_read(void **state)
     float matrix[2][3] = {{1, -2, 3}, {0.5f, -0.0f, INFINITY}};
     uint16_t halves[2] = {0x3f80, 0xc000};
     rc_file_tensor tensors[] = {
-        {.name = "w \"quoted\"", .dtype = RC_F32, .n_dims = 2, .dims = {2, 3}, .at = matrix},
-        {.name = "empty", .dtype = RC_I64, .n_dims = 1, .dims = {0}, .at = matrix},
-        {.name = "b", .dtype = RC_BF16, .n_dims = 1, .dims = {2}, .at = halves},
-        {.name = "scalar", .dtype = RC_F32, .n_dims = 0, .at = &matrix[0][2]},
+        {.name = "w \"quoted\"",
+         .dtype = RC_FILE_F32,
+         .n_dims = 2,
+         .dims = {2, 3},
+         .at = matrix},
+        {.name = "empty", .dtype = RC_FILE_I64, .n_dims = 1, .dims = {0}, .at = matrix},
+        {.name = "b", .dtype = RC_FILE_BF16, .n_dims = 1, .dims = {2}, .at = halves},
+        {.name = "scalar", .dtype = RC_FILE_F32, .n_dims = 0, .at = &matrix[0][2]},
     };
     rc_pair pairs[] = {{"format", "pt"}};
     rc_file_content content = {tensors, 4, pairs, 1};
@@ -55,7 +59,7 @@ static void halves_become_singles(void **state)
 {
     static const uint16_t halves[] = {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x7c00, 0x8000};
     static const float right[] = {1, -2, 65504, 0x1p-14f, 0x1p-24f, INFINITY, -0.0f};
-    rc_file_tensor tensor = {.dtype = RC_F16, .at = halves};
+    rc_file_tensor tensor = {.dtype = RC_FILE_F16, .at = halves};
     float got[7];
     uint16_t nan_half = 0x7e00;
     (void)state;
