@@ -1,0 +1,124 @@
+/* train.h — rc_training: the loop around the step. Data in, weights out.
+ *
+ * Opening one does everything up to the first step: settings checked, data opened and put in
+ * order, memory planned and held against the budget. Running it takes the memory and trains.
+ */
+#ifndef RECOMPUTE_TRAIN_H
+#define RECOMPUTE_TRAIN_H
+
+#include <recompute/config.h>
+#include <recompute/table.h>
+
+#include <stdio.h>
+
+typedef struct rc_training rc_training;
+
+/**
+ * Prepares a run.
+ *
+ * takes   cfg   every section; borrowed
+ * gives   *out  to be closed; NULL after an error
+ * errors  RC_E_INPUT with the position of the setting that is wrong, missing or over budget (then
+ *         naming the nearest recompute setting that fits); RC_E_UNSUPPORTED for what the engine
+ *         cannot do; RC_E_IO for data that cannot be opened
+ * memory  the order of the data and the plan, from `mem`; the model's arena is not taken yet
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_training_open(const rc_config *cfg, rc_arena *mem, rc_training **out,
+                                rc_error *err);
+RC_API void rc_training_close(rc_training *training); /* NULL is fine */
+
+/* Prints one noun of the pipeline: config, data, graph, policy, schedule or cost.
+ * errors  RC_E_INPUT for another name, listing these */
+RC_MUST_CHECK
+RC_API rc_code rc_training_dump(const rc_training *training, const char *noun, FILE *to,
+                                rc_error *err);
+
+/* Adds to a report what is known before the first step: model, data, memory by category. */
+RC_MUST_CHECK
+RC_API rc_code rc_training_report(const rc_training *training, rc_arena *mem, rc_report *report,
+                                  rc_error *err);
+
+typedef enum rc_train_event_kind {
+    RC_TRAIN_START, /* memory was taken; weights are in place */
+    RC_TRAIN_STEP,  /* one optimizer step is done */
+    RC_TRAIN_VALID, /* the validation loss was measured */
+    RC_TRAIN_SAVE,  /* a checkpoint was written */
+    RC_TRAIN_STOP,  /* the user asked to stop, and all that was asked to be saved is */
+    RC_TRAIN_END    /* the last step is done */
+} rc_train_event_kind;
+
+/* What happened. Fields that an event has no value for are 0. */
+typedef struct rc_train_event {
+    rc_train_event_kind kind;
+    int64_t iteration, n_steps; /* steps done; of the whole run */
+    int64_t n_samples;          /* training samples consumed */
+    int64_t n_global;           /* samples of a step */
+    int64_t n_tokens;           /* STEP: of this step */
+    double loss;                /* STEP: mean over the step; VALID: mean over the batches */
+    double lr;                  /* STEP: the rate this step was taken with */
+    double next_lr;             /* STEP: the next one's, which is what Megatron prints */
+    double grad_norm;           /* STEP: before clipping */
+    double seconds;             /* STEP: of this step; VALID, SAVE: of the work */
+    int64_t peak_bytes;         /* planned memory, */
+    int64_t budget_bytes;       /* and its limit; 0 without one */
+    const char *text;           /* START: the run in one line; SAVE: where */
+} rc_train_event;
+
+/* Who watches a run. */
+typedef struct rc_train_watch {
+    void (*event)(void *user, const rc_train_event *event); /* NULL: nobody listens */
+    bool (*is_stopping)(void *user); /* asked after every step; NULL: never stops */
+    void *user;
+} rc_train_watch;
+
+typedef struct rc_train_result {
+    int64_t iteration, n_steps;
+    int64_t n_samples;
+    double first_loss, last_loss;      /* of this run's first and last step; NAN without one */
+    double valid_loss;                 /* the last measured; NAN without one */
+    double seconds;                    /* in steps */
+    int64_t n_tokens;                  /* trained on in this run */
+    int64_t peak_bytes, touched_bytes; /* predicted, and what kernels really reached */
+    bool is_stopped;                   /* before the last step, because the watch said so */
+    char saved_to[4096];               /* the last checkpoint of this run; "" without one */
+} rc_train_result;
+
+/**
+ * Trains to the last step, to a multiple of train.exit_interval, or until the watch stops it.
+ *
+ * takes   watch  may be NULL
+ * errors  RC_E_MEMORY when the host refuses the arena; RC_E_RANGE when a loss or gradient is not
+ *         finite; RC_E_INPUT for a checkpoint of another run or a token outside the vocabulary
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
+                               rc_train_result *result, rc_error *err);
+
+/* The result as facts. */
+RC_MUST_CHECK
+RC_API rc_code rc_train_result_table(const rc_train_result *result, rc_arena *mem,
+                                     rc_table **out, rc_error *err);
+
+/* A listener that writes what people and programs expect: on a terminal one line that is redrawn
+ * at most once a second, elsewhere Megatron's iteration lines; and JSON lines to a log. */
+typedef struct rc_progress {
+    FILE *to;  /* NULL: nothing is shown */
+    FILE *log; /* JSON lines; NULL: none */
+    bool is_terminal;
+    int width;            /* of the terminal */
+    int64_t log_interval; /* steps between iteration lines */
+    /* Since the last iteration line, and since the start; zero to begin with. */
+    struct {
+        double loss, seconds;
+        int64_t n_steps;
+    } since_line;
+    double recent_seconds; /* of a step, smoothed */
+    double drawn_at;       /* when the line was last drawn */
+    bool has_line;         /* it stands on the screen */
+} rc_progress;
+
+/* For rc_train_watch.event, with the rc_progress as `user`. */
+RC_API void rc_progress_event(void *progress, const rc_train_event *event);
+
+#endif

@@ -1,0 +1,329 @@
+/* train/loop.c — steps, evaluations and checkpoints, in Megatron's order.
+ *
+ * takes  an opened training
+ * gives  trained weights, checkpoints, and events for whoever watches
+ *
+ * One step: for every micro-batch forward and backward on the next samples; clip and update with
+ * the rate that the samples consumed before the step give; then count the samples. After it, in
+ * this order: log, evaluate, save, stop. (Megatron-LM megatron/training/training.py, train.)
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "train/training.h"
+
+#include "base/num.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct loop {
+    rc_training *training;
+    const rc_train_watch *watch;
+    rc_train_result *result;
+    int64_t saved_at; /* iteration of the last checkpoint, -1 before one */
+} loop;
+
+static double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
+static void tell(const loop *of, rc_train_event event)
+{
+    const rc_training *training = of->training;
+    event.iteration = training->state.iteration;
+    event.n_steps = training->set.n_steps;
+    event.n_samples = training->state.n_train_samples;
+    event.n_global = training->set.n_global;
+    event.peak_bytes = training->cost->peak_bytes;
+    event.budget_bytes = training->budget_bytes;
+    if (of->watch && of->watch->event)
+        of->watch->event(of->watch->user, &event);
+}
+
+/* --- start --- */
+
+static void set_weight(rc_weight *weight, const rc_tensor *tensor, const char *name,
+                       rc_dtype dtype, void *at)
+{
+    *weight = (rc_weight){.name = name, .dtype = dtype, .n_dims = 1, .at = at};
+    weight->dims[0] = tensor->n_elem;
+    if (!strchr(tensor->shape, ','))
+        return;
+    weight->n_dims = 2;
+    weight->dims[0] = tensor->rows;
+    weight->dims[1] = tensor->n_elem / tensor->rows;
+}
+
+static rc_code list_weights(rc_training *training, rc_error *err)
+{
+    int n;
+    const rc_run_param *params = rc_run_params(training->run, &n);
+    training->n_weights = (size_t)n;
+    training->n_moments = 2 * (size_t)n;
+    RC_TRY(RC_NEW(training->mem, &training->weights, n, err));
+    RC_TRY(RC_NEW(training->mem, &training->moments, 2 * n, err));
+    for (int i = 0; i < n; i++) {
+        const rc_tensor *tensor = params[i].tensor;
+        const char *first, *second;
+        RC_TRY(rc_arena_printf(training->mem, &first, err, "exp_avg.%s", tensor->name));
+        RC_TRY(rc_arena_printf(training->mem, &second, err, "exp_avg_sq.%s", tensor->name));
+        set_weight(&training->weights[i], tensor, tensor->name, tensor->dtype,
+                   params[i].weight);
+        set_weight(&training->moments[2 * i], tensor, first, RC_F32, params[i].moment1);
+        set_weight(&training->moments[2 * i + 1], tensor, second, RC_F32, params[i].moment2);
+    }
+    return RC_OK;
+}
+
+static rc_checkpoint checkpoint_of(const rc_training *training)
+{
+    return (rc_checkpoint){.weights = training->weights,
+                           .moments = training->moments,
+                           .n_weights = training->n_weights,
+                           .n_moments = training->n_moments};
+}
+
+/* Weights come from the newest checkpoint of checkpoint.load; else, as in Megatron when that
+ * folder holds none, from checkpoint.pretrained_checkpoint; else from the seed. */
+static rc_code place_weights(rc_training *training, const char **origin, rc_error *err)
+{
+    const rc_config *cfg = training->cfg;
+    const char *path = NULL;
+    if (cfg->load)
+        RC_TRY(rc_checkpoint_find(cfg->load, training->mem, &path, err));
+    if (path) {
+        rc_checkpoint checkpoint = checkpoint_of(training);
+        RC_TRY(rc_checkpoint_load(path, &checkpoint, &training->state, training->mem, err));
+        return rc_arena_printf(training->mem, origin, err, "resuming from %s", path);
+    }
+    if (cfg->pretrained_checkpoint) {
+        RC_TRY(rc_checkpoint_find(cfg->pretrained_checkpoint, training->mem, &path, err));
+        path = path ? path : cfg->pretrained_checkpoint;
+        RC_TRY(rc_weights_start_from(path, training->weights, training->n_weights,
+                                     training->mem, err));
+        return rc_arena_printf(training->mem, origin, err, "weights from %s", path);
+    }
+    rc_run_init_weights(training->run);
+    *origin = "weights from the seed";
+    return RC_OK;
+}
+
+/* "1,234,567 parameters; 12.0 MiB predicted peak of 16 MiB: weights 4 MiB, ...; resuming from x" */
+static rc_code describe(const rc_training *training, const char *origin, const char **out,
+                        rc_error *err)
+{
+    rc_text text = {.mem = training->mem};
+    char count[32], peak[32], budget[32], bytes[32], name[160];
+    RC_TRY(rc_text_printf(&text, err, "%s parameters, recompute %s; %s predicted peak",
+                          rc_format_count(training->graph->n_parameters, count),
+                          rc_setting_name(&training->policy->setting, name),
+                          rc_format_bytes(training->cost->peak_bytes, peak)));
+    if (training->budget_bytes > 0)
+        RC_TRY(rc_text_printf(&text, err, " of %s budget",
+                              rc_format_bytes(training->budget_bytes, budget)));
+    for (int i = 0, n = 0; i < RC_CATEGORY_COUNT; i++)
+        if (training->cost->at_peak[i] > 0)
+            RC_TRY(rc_text_printf(&text, err, "%s%s %s", n++ ? ", " : ": ",
+                                  rc_category_name((rc_category)i),
+                                  rc_format_bytes(training->cost->at_peak[i], bytes)));
+    RC_TRY(rc_text_printf(&text, err, "; %s", origin));
+    *out = text.at;
+    return RC_OK;
+}
+
+static rc_code start(loop *of, rc_error *err)
+{
+    rc_training *training = of->training;
+    const char *origin, *text;
+    rc_run_options options = {.seed = (uint64_t)training->set.seed,
+                              .n_micro_batches = (int)training->set.n_micro};
+    RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
+    RC_TRY(list_weights(training, err));
+    RC_TRY(place_weights(training, &origin, err));
+    RC_TRY(describe(training, origin, &text, err));
+    if (training->state.iteration > training->set.n_steps)
+        return RC_FAIL(err, RC_E_INPUT, training->cfg->origin[RC_FIELD_train_iters].where,
+                       "the checkpoint has %" PRId64 " steps, train.train_iters is %" PRId64
+                       "; it counts the whole run, so it must be at least as many",
+                       training->state.iteration, training->set.n_steps);
+    tell(of, (rc_train_event){.kind = RC_TRAIN_START, .text = text});
+    return RC_OK;
+}
+
+/* --- one step --- */
+
+static rc_code read_batch(rc_training *training, const rc_dataset *dataset, int64_t first,
+                          rc_error *err)
+{
+    for (int64_t i = 0; i < training->set.b; i++) {
+        int64_t at = i * training->set.s;
+        /* A validation split that evaluation outruns begins again; training never does. */
+        RC_TRY(rc_dataset_sample(dataset, (first + i) % dataset->n_samples,
+                                 training->tokens + at, training->targets + at, err));
+    }
+    return RC_OK;
+}
+
+static rc_code check_finite(const loop *of, const char *what, double value, rc_error *err)
+{
+    const rc_training *training = of->training;
+    if (isfinite(value))
+        return RC_OK;
+    return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
+                   "the %s is %g at step %" PRId64 " (learning rate %g, loss before %g); %s. A "
+                   "smaller optimizer.lr, a longer warm-up or optimizer.clip_grad may help",
+                   what, value, training->state.iteration + 1,
+                   rc_lr_at(&training->lr, training->state.n_train_samples),
+                   of->result->last_loss,
+                   of->saved_at >= 0 ? "the last checkpoint is unharmed"
+                                     : "no checkpoint was written in this run");
+}
+
+static rc_code step(loop *of, rc_error *err)
+{
+    rc_training *training = of->training;
+    const rc_config *cfg = training->cfg;
+    rc_state *state = &training->state;
+    const rc_train_settings *set = &training->set;
+    double started = now(), loss = 0;
+    for (int64_t i = 0; i < set->n_micro; i++) {
+        RC_TRY(read_batch(training, training->train, state->n_train_samples + i * set->b, err));
+        loss += rc_run_micro(training->run, training->tokens, training->targets,
+                             state->iteration, (int)i);
+    }
+    loss /= (double)set->n_micro;
+    RC_TRY(check_finite(of, "loss", loss, err));
+    rc_update update = {.lr = rc_lr_at(&training->lr, state->n_train_samples),
+                        .weight_decay = cfg->weight_decay,
+                        .beta1 = cfg->adam_beta1,
+                        .beta2 = cfg->adam_beta2,
+                        .eps = cfg->adam_eps,
+                        .clip_grad = cfg->clip_grad,
+                        .step = state->iteration + 1};
+    double grad_norm = rc_run_update(training->run, &update);
+    RC_TRY(check_finite(of, "norm of the gradients", grad_norm, err));
+    state->iteration++;
+    state->n_train_samples += set->n_global;
+    rc_train_event event = {.kind = RC_TRAIN_STEP,
+                            .n_tokens = set->n_global * set->s,
+                            .loss = loss,
+                            .lr = update.lr,
+                            .next_lr = rc_lr_at(&training->lr, state->n_train_samples),
+                            .grad_norm = grad_norm,
+                            .seconds = now() - started};
+    if (isnan(of->result->first_loss))
+        of->result->first_loss = loss;
+    of->result->last_loss = loss;
+    of->result->seconds += event.seconds;
+    of->result->n_tokens += event.n_tokens;
+    tell(of, event);
+    return RC_OK;
+}
+
+/* --- between steps --- */
+
+static rc_code evaluate(loop *of, rc_error *err)
+{
+    rc_training *training = of->training;
+    const rc_train_settings *set = &training->set;
+    int64_t n_batches = set->eval_iters * set->n_micro;
+    double started = now(), loss = 0;
+    for (int64_t i = 0; i < n_batches; i++) {
+        RC_TRY(read_batch(training, training->valid, training->state.n_valid_samples, err));
+        loss += rc_run_eval(training->run, training->tokens, training->targets);
+        training->state.n_valid_samples += set->b;
+    }
+    of->result->valid_loss = loss / (double)n_batches;
+    tell(of, (rc_train_event){.kind = RC_TRAIN_VALID,
+                              .loss = of->result->valid_loss,
+                              .seconds = now() - started});
+    return RC_OK;
+}
+
+static rc_code save(loop *of, rc_error *err)
+{
+    rc_training *training = of->training;
+    const char *folder = training->cfg->save;
+    rc_checkpoint checkpoint = checkpoint_of(training);
+    double started = now();
+    if (!folder || of->saved_at == training->state.iteration)
+        return RC_OK;
+    RC_TRY(rc_checkpoint_save(folder, &training->state, &checkpoint, training->mem, err));
+    of->saved_at = training->state.iteration;
+    snprintf(of->result->saved_to, sizeof of->result->saved_to, "%s/iter_%07" PRId64, folder,
+             of->saved_at);
+    tell(of, (rc_train_event){.kind = RC_TRAIN_SAVE,
+                              .text = of->result->saved_to,
+                              .seconds = now() - started});
+    return RC_OK;
+}
+
+static bool is_due(int64_t iteration, int64_t interval)
+{
+    return interval > 0 && iteration % interval == 0;
+}
+
+/* Evaluates and saves where due; *is_ending when the run ends before its last step. */
+static rc_code after_step(loop *of, bool *is_ending, rc_error *err)
+{
+    const rc_training *training = of->training;
+    const rc_train_settings *set = &training->set;
+    int64_t iteration = training->state.iteration;
+    bool is_asked =
+        of->watch && of->watch->is_stopping && of->watch->is_stopping(of->watch->user);
+    if (training->valid && !is_asked && is_due(iteration, set->eval_interval))
+        RC_TRY(evaluate(of, err));
+    of->result->is_stopped = is_asked && iteration < set->n_steps;
+    *is_ending = is_asked || is_due(iteration, set->exit_interval);
+    if (*is_ending || is_due(iteration, set->save_interval))
+        RC_TRY(save(of, err));
+    return RC_OK;
+}
+
+static rc_code run_steps(loop *of, rc_error *err)
+{
+    rc_training *training = of->training;
+    const rc_train_settings *set = &training->set;
+    int64_t evaluated_at = -1;
+    bool is_ending = false;
+    while (training->state.iteration < set->n_steps && !is_ending) {
+        RC_TRY(step(of, err));
+        RC_TRY(after_step(of, &is_ending, err));
+        if (training->valid && is_due(training->state.iteration, set->eval_interval))
+            evaluated_at = training->state.iteration;
+    }
+    if (of->result->is_stopped) {
+        tell(of,
+             (rc_train_event){.kind = RC_TRAIN_STOP,
+                              .text = of->result->saved_to[0] ? of->result->saved_to : NULL});
+        return RC_OK;
+    }
+    bool is_last = training->state.iteration == set->n_steps;
+    if (training->valid && is_last && evaluated_at != set->n_steps)
+        RC_TRY(evaluate(of, err));
+    RC_TRY(save(of, err));
+    tell(of, (rc_train_event){.kind = RC_TRAIN_END});
+    return RC_OK;
+}
+
+rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
+                        rc_train_result *result, rc_error *err)
+{
+    loop of = {.training = training, .watch = watch, .result = result, .saved_at = -1};
+    *result = (rc_train_result){.first_loss = (double)NAN,
+                                .last_loss = (double)NAN,
+                                .valid_loss = (double)NAN,
+                                .n_steps = training->set.n_steps,
+                                .peak_bytes = training->cost->peak_bytes};
+    RC_TRY(start(&of, err));
+    RC_TRY(run_steps(&of, err));
+    result->iteration = training->state.iteration;
+    result->n_samples = training->state.n_train_samples;
+    result->touched_bytes = rc_run_touched_bytes(training->run);
+    return RC_OK;
+}
