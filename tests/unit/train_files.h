@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static inline void make_temp_folder(char *path)
@@ -18,11 +19,12 @@ static inline void make_temp_folder(char *path)
 
 static inline const char *path_in(const char *folder, const char *name)
 {
-    static char paths[16][512];
+    static char paths[256][512]; /* a test keeps fewer at a time */
     static int at;
-    char *path = paths[at = (at + 1) % 16];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
+    char joined[512];
+    at = (at + 1) % 256;
+    snprintf(joined, sizeof joined, "%s/%s", folder, name);
+    return strcpy(paths[at], joined);
 }
 
 static inline void write_bytes(const char *path, const void *bytes, size_t n)

@@ -1,0 +1,412 @@
+/* test_checkpoint.c — runs on disk, and weights made elsewhere. */
+#define _POSIX_C_SOURCE 200809L
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "train/checkpoint.h"
+
+#include "train_files.h"
+
+static char folder[64];
+
+static int open_all(void **state)
+{
+    *state = rc_arena_open();
+    make_temp_folder(folder);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    rc_arena_close(*state);
+    return system(command);
+}
+
+/* A model of two weights, and its moments. */
+typedef struct model {
+    float w[6], b[2], moments[16];
+    rc_weight weights[2], adam[4];
+    rc_checkpoint all;
+} model;
+
+static void fill_model(model *m, float first)
+{
+    for (int i = 0; i < 6; i++)
+        m->w[i] = first + (float)i / 3;
+    for (int i = 0; i < 2; i++)
+        m->b[i] = -first - (float)i / 7;
+    for (int i = 0; i < 16; i++)
+        m->moments[i] = first * 10 + (float)i;
+    m->weights[0] = (rc_weight){"w", RC_F32, 2, {2, 3}, m->w};
+    m->weights[1] = (rc_weight){"b", RC_F32, 1, {2}, m->b};
+    m->adam[0] = (rc_weight){"exp_avg.w", RC_F32, 2, {2, 3}, m->moments};
+    m->adam[1] = (rc_weight){"exp_avg_sq.w", RC_F32, 2, {2, 3}, m->moments + 6};
+    m->adam[2] = (rc_weight){"exp_avg.b", RC_F32, 1, {2}, m->moments + 12};
+    m->adam[3] = (rc_weight){"exp_avg_sq.b", RC_F32, 1, {2}, m->moments + 14};
+    m->all = (rc_checkpoint){m->weights, m->adam, 2, 4};
+}
+
+static const rc_pair identity[] = {{"model.num_layers", "2"}, {"optimizer.lr", "0.001"}};
+
+static rc_state state_at(int64_t iteration)
+{
+    return (rc_state){.iteration = iteration,
+                      .n_train_samples = iteration * 8,
+                      .n_valid_samples = 3,
+                      .identity = identity,
+                      .n_identity = 2};
+}
+
+static void expect_same(const model *a, const model *b)
+{
+    assert_memory_equal(a->w, b->w, sizeof a->w);
+    assert_memory_equal(a->b, b->b, sizeof a->b);
+    assert_memory_equal(a->moments, b->moments, sizeof a->moments);
+}
+
+static void what_is_saved_is_loaded(void **state)
+{
+    model saved, loaded;
+    rc_error err = {0};
+    const char *path, *where = path_in(folder, "a/run");
+    rc_state was = state_at(100), is = {.identity = identity, .n_identity = 2};
+    fill_model(&saved, 1);
+    fill_model(&loaded, 2);
+    assert_int_equal(rc_checkpoint_save(where, &was, &saved.all, *state, &err), RC_OK);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, &err), RC_OK);
+    assert_non_null(strstr(path, "a/run/iter_0000100"));
+    assert_int_equal(rc_checkpoint_load(path, &loaded.all, &is, *state, &err), RC_OK);
+    expect_same(&saved, &loaded);
+    assert_int_equal(is.iteration, 100);
+    assert_int_equal(is.n_train_samples, 800);
+    assert_int_equal(is.n_valid_samples, 3);
+}
+
+static void newest_checkpoint_is_found_and_the_same_one_may_be_written_again(void **state)
+{
+    model m, back;
+    const char *path, *where = path_in(folder, "b");
+    rc_state at = state_at(5), is = {.identity = identity, .n_identity = 2};
+    fill_model(&m, 1);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    at = state_at(7);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    fill_model(&m, 9);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    assert_non_null(strstr(path, "iter_0000007"));
+    fill_model(&back, 0);
+    assert_int_equal(rc_checkpoint_load(path, &back.all, &is, *state, NULL), RC_OK);
+    expect_same(&m, &back);
+    assert_int_not_equal(access(path_in(where, "iter_0000007.tmp"), F_OK), 0);
+    assert_int_not_equal(access(path_in(where, "iter_0000007.old"), F_OK), 0);
+}
+
+/* A crash in the middle of saving leaves iter_N.tmp behind and the pointer where it was. */
+static void a_half_written_checkpoint_is_not_seen(void **state)
+{
+    model m;
+    const char *path, *where = path_in(folder, "c");
+    rc_state at = state_at(1);
+    fill_model(&m, 1);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    assert_int_equal(mkdir(path_in(where, "iter_0000002.tmp"), 0700), 0);
+    write_bytes(path_in(where, "iter_0000002.tmp/model.safetensors"), "half", 4);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    assert_non_null(strstr(path, "iter_0000001"));
+    at = state_at(2);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    assert_non_null(strstr(path, "iter_0000002"));
+}
+
+static void folder_without_checkpoint_is_a_first_start(void **state)
+{
+    const char *path = "?";
+    assert_int_equal(rc_checkpoint_find(path_in(folder, "none"), *state, &path, NULL), RC_OK);
+    assert_null(path);
+}
+
+static void pointer_that_is_no_number_is_refused(void **state)
+{
+    static const char *const bad[] = {"", "release", "-1", "1e3", "99999999999999999999"};
+    const char *path;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rc_error err = {0};
+        write_bytes(path_in(folder, "latest_checkpointed_iteration.txt"), bad[i],
+                    strlen(bad[i]));
+        assert_int_equal(rc_checkpoint_find(folder, *state, &path, &err), RC_E_INPUT);
+        assert_non_null(strstr(err.msg, "no iteration number"));
+    }
+}
+
+static void another_runs_checkpoint_is_refused_naming_the_setting(void **state)
+{
+    static const rc_pair other[] = {{"model.num_layers", "2"}, {"optimizer.lr", "0.002"}};
+    static const rc_pair more[] = {{"model.num_layers", "2"}, {"new.key", "1"}};
+    model m;
+    rc_error err = {0};
+    const char *path, *where = path_in(folder, "d");
+    rc_state at = state_at(1), is = {.identity = other, .n_identity = 2};
+    fill_model(&m, 1);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    assert_int_equal(rc_checkpoint_load(path, &m.all, &is, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "optimizer.lr 0.001, this run has 0.002"));
+    err = (rc_error){0};
+    is = (rc_state){.identity = more, .n_identity = 2};
+    assert_int_equal(rc_checkpoint_load(path, &m.all, &is, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "new.key unknown"));
+}
+
+static void damaged_checkpoints_are_refused(void **state)
+{
+    static const struct {
+        const char *file, *text, *says;
+    } cases[] = {
+        {"state.json", "", ""},
+        {"state.json", "[]", "has no version"},
+        {"state.json", "{\"version\": 9}", "version 9"},
+        {"state.json", "{\"version\": 1}", "model.num_layers unknown"},
+        {"model.safetensors", "12345678", "is no safetensors file"},
+        {"optimizer.safetensors", "", "too short"},
+    };
+    const char *path, *where = path_in(folder, "e");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        model m;
+        rc_error err = {0};
+        rc_state at = state_at(1), is = {.identity = identity, .n_identity = 2};
+        fill_model(&m, 1);
+        assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+        assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+        write_bytes(path_in(path, cases[i].file), cases[i].text, strlen(cases[i].text));
+        rc_code code = rc_checkpoint_load(path, &m.all, &is, *state, &err);
+        if (code == RC_OK || !strstr(err.msg, cases[i].says))
+            fail_msg("case %zu: code %d, \"%s\"", i, (int)code, err.msg);
+    }
+}
+
+static void other_shapes_and_names_are_refused(void **state)
+{
+    model m;
+    const char *path = path_in(folder, "shapes.safetensors");
+    fill_model(&m, 1);
+    assert_int_equal(rc_weights_save(path, m.weights, 2, NULL, *state, NULL), RC_OK);
+    rc_error err = {0};
+    m.weights[0].dims[0] = 3;
+    m.weights[0].dims[1] = 2;
+    assert_int_equal(rc_weights_load(path, m.weights, 2, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "tensor w has another shape"));
+    err = (rc_error){0};
+    fill_model(&m, 1);
+    m.weights[1].name = "c";
+    assert_int_equal(rc_weights_load(path, m.weights, 2, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "has no tensor c"));
+    err = (rc_error){0};
+    fill_model(&m, 1);
+    assert_int_equal(rc_weights_load(path, m.weights, 1, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "has 2 tensors, the model has 1"));
+}
+
+/* --- Hugging Face --- */
+
+typedef struct tensors {
+    float numbers[512];
+    size_t n_numbers;
+    rc_file_tensor at[32];
+    size_t n;
+} tensors;
+
+/* Values count up through all tensors, so that every one is somewhere else. */
+static void add_tensor(tensors *to, const char *name, int64_t rows, int64_t width)
+{
+    rc_file_tensor *tensor = &to->at[to->n++];
+    int64_t n = rows * (width ? width : 1);
+    *tensor = (rc_file_tensor){.name = name, .dtype = RC_FILE_F32, .n_dims = width ? 2 : 1};
+    tensor->dims[0] = rows;
+    tensor->dims[1] = width;
+    tensor->at = to->numbers + to->n_numbers;
+    for (int64_t i = 0; i < n; i++) {
+        to->numbers[to->n_numbers] = (float)to->n_numbers;
+        to->n_numbers++;
+    }
+}
+
+static void write_tensors(const tensors *from, const char *path, void **state)
+{
+    rc_file_content content = {from->at, from->n, NULL, 0};
+    assert_int_equal(rc_safetensors_write(path, &content, *state, NULL), RC_OK);
+}
+
+static float number_of(const tensors *from, const char *name, int64_t i)
+{
+    for (size_t k = 0; k < from->n; k++)
+        if (strcmp(from->at[k].name, name) == 0)
+            return ((const float *)from->at[k].at)[i];
+    fail_msg("no %s", name);
+    return 0;
+}
+
+/* GPT-2 with h 2, one layer, f 3, V 3 padded to 4, 5 positions of which s = 2 are used. */
+static void make_gpt2(tensors *t)
+{
+    *t = (tensors){.n = 0};
+    add_tensor(t, "transformer.wte.weight", 3, 2);
+    add_tensor(t, "transformer.wpe.weight", 5, 2);
+    add_tensor(t, "transformer.h.0.attn.c_attn.weight", 2, 6);
+    add_tensor(t, "transformer.h.0.attn.bias", 1, 0);
+    add_tensor(t, "transformer.h.0.mlp.c_fc.bias", 3, 0);
+}
+
+static void gpt2_weights_are_transposed_and_padded(void **state)
+{
+    tensors t;
+    float words[8], positions[4], qkv[12], bias[3];
+    rc_weight weights[] = {
+        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, words},
+        {"embedding.position_embeddings.weight", RC_F32, 2, {2, 2}, positions},
+        {"decoder.layers.0.self_attention.linear_qkv.weight", RC_F32, 2, {6, 2}, qkv},
+        {"decoder.layers.0.mlp.linear_fc1.bias", RC_F32, 1, {3}, bias},
+    };
+    rc_error err = {0};
+    const char *path = path_in(folder, "gpt2.safetensors");
+    make_gpt2(&t);
+    memset(words, 0x7f, sizeof words);
+    write_tensors(&t, path, state);
+    if (rc_weights_start_from(path, weights, 4, *state, &err) != RC_OK)
+        fail_msg("%s", err.msg);
+    for (int i = 0; i < 8; i++)
+        assert_true(words[i] == (i < 6 ? (float)i : 0));
+    for (int i = 0; i < 4; i++)
+        assert_true(positions[i] == (float)(6 + i));
+    for (int out = 0; out < 6; out++)
+        for (int in = 0; in < 2; in++)
+            assert_true(qkv[out * 2 + in] ==
+                        number_of(&t, "transformer.h.0.attn.c_attn.weight", in * 6 + out));
+    for (int i = 0; i < 3; i++)
+        assert_true(bias[i] == number_of(&t, "transformer.h.0.mlp.c_fc.bias", i));
+}
+
+/* Llama with h 2, d 2, a 2, g 1, f 3, split over two files that an index names. */
+static void llama_weights_are_joined_from_parts(void **state)
+{
+    static const char index[] =
+        "{\"weight_map\": {\"model.embed_tokens.weight\": \"a.safetensors\","
+        "\"model.layers.11.self_attn.q_proj.weight\": \"a.safetensors\","
+        "\"model.layers.11.mlp.up_proj.weight\": \"b.safetensors\"}}";
+    tensors a = {.n = 0}, b = {.n = 0};
+    float words[8], qkv[16], fc1[12], head[8];
+    rc_weight weights[] = {
+        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, words},
+        {"decoder.layers.11.self_attention.linear_qkv.weight", RC_F32, 2, {8, 2}, qkv},
+        {"decoder.layers.11.mlp.linear_fc1.weight", RC_F32, 2, {6, 2}, fc1},
+        {"output_layer.weight", RC_F32, 2, {4, 2}, head},
+    };
+    rc_error err = {0};
+    const char *where = path_in(folder, "llama");
+    add_tensor(&a, "model.embed_tokens.weight", 4, 2);
+    add_tensor(&a, "model.layers.11.self_attn.q_proj.weight", 4, 2);
+    add_tensor(&a, "model.layers.11.self_attn.k_proj.weight", 2, 2);
+    add_tensor(&a, "lm_head.weight", 4, 2);
+    b.n_numbers = 100;
+    for (int i = 0; i < 100; i++)
+        b.numbers[i] = (float)i;
+    add_tensor(&b, "model.layers.11.self_attn.v_proj.weight", 2, 2);
+    add_tensor(&b, "model.layers.11.mlp.up_proj.weight", 3, 2);
+    add_tensor(&b, "model.layers.11.mlp.gate_proj.weight", 3, 2);
+    assert_int_equal(mkdir(where, 0700), 0);
+    write_tensors(&a, path_in(where, "a.safetensors"), state);
+    write_tensors(&b, path_in(where, "b.safetensors"), state);
+    write_bytes(path_in(where, "model.safetensors.index.json"), index, strlen(index));
+    if (rc_weights_start_from(where, weights, 4, *state, &err) != RC_OK)
+        fail_msg("%s", err.msg);
+    for (int i = 0; i < 16; i++) {
+        const char *name = i < 8    ? "model.layers.11.self_attn.q_proj.weight"
+                           : i < 12 ? "model.layers.11.self_attn.k_proj.weight"
+                                    : "model.layers.11.self_attn.v_proj.weight";
+        assert_true(qkv[i] == number_of(i < 12 ? &a : &b, name,
+                                        i < 8    ? i
+                                        : i < 12 ? i - 8
+                                                 : i - 12));
+    }
+    for (int i = 0; i < 6; i++) {
+        assert_true(fc1[i] == number_of(&b, "model.layers.11.mlp.gate_proj.weight", i));
+        assert_true(fc1[6 + i] == number_of(&b, "model.layers.11.mlp.up_proj.weight", i));
+        assert_true(head[i] == number_of(&a, "lm_head.weight", i));
+    }
+}
+
+static void a_model_of_another_config_is_refused(void **state)
+{
+    tensors t;
+    float room[64];
+    const char *path = path_in(folder, "wrong.safetensors");
+    rc_error err = {0};
+    rc_weight weights[] = {
+        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, room},
+        {"embedding.position_embeddings.weight", RC_F32, 2, {2, 2}, room},
+        {"decoder.layers.0.self_attention.linear_qkv.weight", RC_F32, 2, {6, 2}, room},
+    };
+    make_gpt2(&t);
+    write_tensors(&t, path, state);
+    /* The bias of fc1 is left over: the config has no biases. */
+    assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "transformer.h.0.mlp.c_fc.bias has no place"));
+    err = (rc_error){0};
+    weights[2].dims[0] = 12;
+    assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "gives 6 rows"));
+    err = (rc_error){0};
+    weights[2].name = "decoder.layers.1.self_attention.linear_qkv.weight";
+    assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "has no tensor h.1.attn.c_attn.weight"));
+    err = (rc_error){0};
+    weights[0].dims[0] = 2; /* fewer rows than the file: a smaller vocabulary */
+    assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "transformer.wte.weight [3,2] does not fit"));
+    err = (rc_error){0};
+    tensors other = {.n = 0};
+    add_tensor(&other, "some.weight", 1, 1);
+    write_tensors(&other, path, state);
+    assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_UNSUPPORTED);
+}
+
+static void an_index_cannot_name_files_outside_its_folder(void **state)
+{
+    static const char *const bad[] = {"../a.safetensors", "/etc/passwd", "a/b", "", "."};
+    char index[200];
+    const char *where = path_in(folder, "outside");
+    assert_int_equal(mkdir(where, 0700), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rc_error err = {0};
+        snprintf(index, sizeof index, "{\"weight_map\": {\"w\": \"%s\"}}", bad[i]);
+        write_bytes(path_in(where, "model.safetensors.index.json"), index, strlen(index));
+        assert_int_equal(rc_weights_start_from(where, NULL, 0, *state, &err), RC_E_INPUT);
+        assert_non_null(strstr(err.msg, "outside its folder"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_saved_is_loaded),
+        cmocka_unit_test(newest_checkpoint_is_found_and_the_same_one_may_be_written_again),
+        cmocka_unit_test(a_half_written_checkpoint_is_not_seen),
+        cmocka_unit_test(folder_without_checkpoint_is_a_first_start),
+        cmocka_unit_test(pointer_that_is_no_number_is_refused),
+        cmocka_unit_test(another_runs_checkpoint_is_refused_naming_the_setting),
+        cmocka_unit_test(damaged_checkpoints_are_refused),
+        cmocka_unit_test(other_shapes_and_names_are_refused),
+        cmocka_unit_test(gpt2_weights_are_transposed_and_padded),
+        cmocka_unit_test(llama_weights_are_joined_from_parts),
+        cmocka_unit_test(a_model_of_another_config_is_refused),
+        cmocka_unit_test(an_index_cannot_name_files_outside_its_folder),
+    };
+    return cmocka_run_group_tests_name("checkpoint", tests, open_all, close_all);
+}
