@@ -156,10 +156,9 @@ static rc_code compare(const rc_doc *root, const rc_state *state, rc_error *err)
         const rc_doc *node = rc_doc_find(saved, pair->key);
         if (node && node->kind == RC_DOC_STRING && strcmp(node->text, pair->value) == 0)
             continue;
-        if (node && node->kind == RC_DOC_STRING)
-            rc_text_printable(node->text, node->n_bytes, was, sizeof was);
-        else
-            strcpy(was, "unknown");
+        bool is_text = node && node->kind == RC_DOC_STRING;
+        rc_text_printable(is_text ? node->text : "unknown", is_text ? node->n_bytes : 7, was,
+                          sizeof was);
         return RC_FAIL(
             err, RC_E_INPUT, node ? node->where : root->where,
             "the checkpoint was made with %s %s, this run has %s; resuming must "

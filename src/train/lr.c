@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const style_names[] = {"constant", "linear", "cosine", "inverse-square-root",

@@ -285,38 +285,54 @@ static rc_code missing(const source *from, const rc_weight *weight, const char *
                        : "");
 }
 
+static const row *find_recipe(const source *from, const rc_weight *weight, int64_t *layer)
+{
+    for (int i = 0; i < N_ROWS && from->family; i++)
+        if (strcmp(rows[i].family, from->family) == 0 &&
+            matches(rows[i].ours, weight->name, layer))
+            return &rows[i];
+    return NULL;
+}
+
+static bool is_padded(const rc_weight *weight)
+{
+    return strcmp(weight->name, "embedding.word_embeddings.weight") == 0 ||
+           strcmp(weight->name, "output_layer.weight") == 0;
+}
+
+/* The rows of the padded vocabulary that the file lacks are 0; nothing else may lack rows. */
+static rc_code fill_rest(const source *from, const rc_weight *weight, int64_t first,
+                         rc_error *err)
+{
+    int64_t width = weight->n_dims < 2 ? 1 : weight->dims[1];
+    if (first < weight->dims[0] && !is_padded(weight))
+        return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = from->path},
+                       "gives %" PRId64 " rows of %s, which has %" PRId64
+                       "; the config describes another model",
+                       first, weight->name, weight->dims[0]);
+    for (int64_t i = first * width; i < weight->dims[0] * width; i++)
+        store(weight, i, 0);
+    return RC_OK;
+}
+
 static rc_code fill(source *from, const rc_weight *weight, rc_error *err)
 {
     int64_t first = 0, layer = -1;
-    const row *recipe = NULL;
     char name[NAME_BYTES];
-    for (int i = 0; i < N_ROWS && from->family && !recipe; i++)
-        if (strcmp(rows[i].family, from->family) == 0 &&
-            matches(rows[i].ours, weight->name, &layer))
-            recipe = &rows[i];
+    const row *recipe = find_recipe(from, weight, &layer);
     if (from->family && !recipe)
         return missing(from, weight, "of its family", err);
     for (int k = 0; k < MOST_SOURCES; k++) {
         if (!source_name(recipe ? recipe->theirs : weight->name, k, layer, name))
             break;
-        bool is_root = name[0] == '/' || !recipe;
-        const char *bare = name[0] == '/' ? name + 1 : name;
+        bool is_root = name[0] == '/';
+        const char *bare = is_root ? name + 1 : name;
         const rc_file_tensor *tensor = take(from, is_root ? "" : from->base, bare);
         if (!tensor)
             return missing(from, weight, bare, err);
         RC_TRY(fill_from(from, recipe, tensor, weight, &first, err));
     }
-    bool is_padded = strcmp(weight->name, "embedding.word_embeddings.weight") == 0 ||
-                     strcmp(weight->name, "output_layer.weight") == 0;
-    if (first < weight->dims[0] && !is_padded)
-        return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = from->path},
-                       "gives %" PRId64 " rows of %s, which has %" PRId64
-                       "; the config describes another model",
-                       first, weight->name, weight->dims[0]);
-    int64_t width = weight->n_dims < 2 ? 1 : weight->dims[1];
-    for (int64_t i = first * width; i < weight->dims[0] * width; i++)
-        store(weight, i, 0);
-    return RC_OK;
+    return fill_rest(from, weight, first, err);
 }
 
 /* Buffers that old files carry: causal masks and rotary frequencies. */
