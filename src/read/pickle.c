@@ -1,0 +1,740 @@
+/* pickle.c — the machine: window, stack, memo and one small function per opcode.
+ *
+ * takes  bytes through rc_unpack, a window at a time
+ * gives  the value at STOP; containers are pickle_build.c's business
+ *
+ * Opcodes are a table: what is not in it is refused, and nothing in it can name code.
+ * source: CPython Lib/pickletools.py (what each opcode does)
+ */
+#include "read/pickle.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_STACK = 1 << 27 };
+static const size_t MOST_ARENA_BYTES = (size_t)4 << 30;
+/* Ratios of real snapshots stay under 60 with zstd -19; past this it is a bomb. */
+enum { MOST_UNPACK_RATIO = 500, UNPACK_FREE_BYTES = 64 << 20 };
+
+rc_code rc_pickle_refuse(rc_pickle *p, rc_refusal refusal, const char *fmt, ...)
+{
+    char what[320];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    p->refusal = refusal;
+    return RC_FAIL(p->err, RC_E_INPUT, (rc_where){.file = p->path},
+                   "refused (%s): %s, at byte %" PRId64, rc_snapshot_refusal_name(refusal), what,
+                   rc_pickle_byte(p));
+}
+
+/* ---- the window ---- */
+
+static rc_code check_budget(rc_pickle *p)
+{
+    int64_t packed = rc_unpack_consumed_bytes(p->from);
+    if (rc_unpack_packing(p->from) != RC_PACKING_NONE && p->window_byte > UNPACK_FREE_BYTES &&
+        p->window_byte / MOST_UNPACK_RATIO > packed)
+        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "the file unpacks to more than %d times its size",
+                                MOST_UNPACK_RATIO);
+    if (rc_arena_used_bytes(p->mem) > MOST_ARENA_BYTES)
+        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "the file needs more than 4 GiB to be read");
+    return RC_OK;
+}
+
+static rc_code refill(rc_pickle *p)
+{
+    size_t kept = (size_t)(p->end - p->at);
+    p->window_byte += p->at - p->buf;
+    memmove(p->buf, p->at, kept);
+    size_t n;
+    rc_code code = rc_unpack_read(p->from, p->buf + kept, RC_PICKLE_WINDOW - kept, &n, p->err);
+    if (code == RC_E_INPUT)
+        p->refusal = RC_REFUSAL_COMPRESSED;
+    RC_TRY(code);
+    p->at = p->buf;
+    p->end = p->buf + kept + n;
+    p->is_end = n < RC_PICKLE_WINDOW - kept;
+    return check_budget(p);
+}
+
+/* `n` bytes must lie in the window; at most a window. */
+static rc_code need(rc_pickle *p, size_t n)
+{
+    if ((size_t)(p->end - p->at) >= n)
+        return RC_OK;
+    if (!p->is_end)
+        RC_TRY(refill(p));
+    if ((size_t)(p->end - p->at) < n)
+        return rc_pickle_refuse(p, RC_REFUSAL_TRUNCATED, "the file ends inside a value");
+    return RC_OK;
+}
+
+/* A length prefix: these bytes must exist in the file. */
+static rc_code check_length(rc_pickle *p, uint64_t n)
+{
+    if (p->total_bytes >= 0 && n > (uint64_t)(p->total_bytes - rc_pickle_byte(p)))
+        return rc_pickle_refuse(p, RC_REFUSAL_BAD_LENGTH,
+                                "a value of %" PRIu64 " bytes, but only %" PRId64 " are left", n,
+                                p->total_bytes - rc_pickle_byte(p));
+    return RC_OK;
+}
+
+static rc_code skip(rc_pickle *p, uint64_t n)
+{
+    RC_TRY(check_length(p, n));
+    while (n > 0) {
+        RC_TRY(need(p, 1));
+        uint64_t here = (uint64_t)(p->end - p->at);
+        here = here < n ? here : n;
+        p->at += here;
+        n -= here;
+    }
+    return RC_OK;
+}
+
+/* ---- the stack ---- */
+
+rc_code rc_pickle_push_slow(rc_pickle *p, rc_pv v)
+{
+    if (p->n_stack == p->n_stack_room) {
+        if (p->n_stack >= MOST_STACK)
+            return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "more than %d values on the stack",
+                                    MOST_STACK);
+        size_t room = p->n_stack_room ? p->n_stack_room * 2 : 4096;
+        rc_pv *larger;
+        RC_TRY(RC_NEW(p->mem, &larger, room, p->err));
+        if (p->n_stack)
+            memcpy(larger, p->stack, p->n_stack * sizeof *larger);
+        p->stack = larger;
+        p->n_stack_room = room;
+    }
+    p->stack[p->n_stack++] = v;
+    return RC_OK;
+}
+
+/* The top value, which must not be a mark; NULL after a refusal. */
+static rc_pv *top(rc_pickle *p)
+{
+    if (p->n_stack == 0 || rc_pv_kind_of(p->stack[p->n_stack - 1]) == RC_PV_MARK)
+        return NULL;
+    return &p->stack[p->n_stack - 1];
+}
+
+static rc_code underflow(rc_pickle *p)
+{
+    return rc_pickle_refuse(p, RC_REFUSAL_STACK, "an opcode finds nothing on the stack");
+}
+
+/* `n` values down to the last mark: *items is valid until the next push. */
+static rc_code take_top(rc_pickle *p, size_t n, const rc_pv **items)
+{
+    for (size_t i = 1; i <= n; i++)
+        if (i > p->n_stack || rc_pv_kind_of(p->stack[p->n_stack - i]) == RC_PV_MARK)
+            return underflow(p);
+    p->n_stack -= n;
+    *items = p->stack + p->n_stack;
+    return RC_OK;
+}
+
+static rc_code take_marked(rc_pickle *p, const rc_pv **items, size_t *n)
+{
+    if (p->n_marks == 0)
+        return rc_pickle_refuse(p, RC_REFUSAL_STACK, "an opcode needs a mark and there is none");
+    size_t mark = p->marks[--p->n_marks];
+    *items = p->stack + mark + 1;
+    *n = p->n_stack - mark - 1;
+    p->n_stack = mark;
+    return RC_OK;
+}
+
+static rc_code op_mark(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    if (p->n_marks == RC_PICKLE_MARKS)
+        return rc_pickle_refuse(p, RC_REFUSAL_TOO_DEEP, "more than %d open marks",
+                                RC_PICKLE_MARKS);
+    p->marks[p->n_marks++] = p->n_stack;
+    return rc_pickle_push(p, rc_pv_make(RC_PV_MARK, 0));
+}
+
+static rc_code op_pop(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    if (p->n_stack == 0)
+        return underflow(p);
+    p->n_stack--;
+    if (rc_pv_kind_of(p->stack[p->n_stack]) == RC_PV_MARK)
+        p->n_marks--;
+    return RC_OK;
+}
+
+static rc_code op_pop_mark(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    const rc_pv *items = NULL;
+    size_t n = 0;
+    return take_marked(p, &items, &n);
+}
+
+static rc_code op_dup(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    rc_pv *v = top(p);
+    return v ? rc_pickle_push(p, *v) : underflow(p);
+}
+
+static rc_code op_stop(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    if (p->n_stack != 1 || p->n_marks > 0)
+        return rc_pickle_refuse(p, RC_REFUSAL_STACK, "STOP with %zu values on the stack",
+                                p->n_stack);
+    p->is_stopped = true;
+    return RC_OK;
+}
+
+/* ---- scalars ---- */
+
+static uint64_t little_endian(const unsigned char *at, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)at[i] << 8 * i;
+    return v;
+}
+
+static rc_code op_int1(rc_pickle *p, const unsigned char *arg)
+{
+    return rc_pickle_push(p, rc_pv_make(RC_PV_INT, arg[0]));
+}
+static rc_code op_int2(rc_pickle *p, const unsigned char *arg)
+{
+    return rc_pickle_push(p, rc_pv_make(RC_PV_INT, little_endian(arg, 2)));
+}
+static rc_code op_int4(rc_pickle *p, const unsigned char *arg)
+{
+    int64_t v = (int32_t)(uint32_t)little_endian(arg, 4);
+    return rc_pickle_push(p, rc_pv_make(RC_PV_INT, (uint64_t)v));
+}
+static rc_code op_none(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return rc_pickle_push(p, rc_pv_make(RC_PV_NONE, 0));
+}
+static rc_code op_true(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return rc_pickle_push(p, rc_pv_make(RC_PV_BOOL, 1));
+}
+static rc_code op_false(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return rc_pickle_push(p, rc_pv_make(RC_PV_BOOL, 0));
+}
+static rc_code op_float(rc_pickle *p, const unsigned char *arg)
+{
+    uint64_t bits = 0; /* the one big-endian number of the format */
+    for (int i = 0; i < 8; i++)
+        bits = bits << 8 | arg[i];
+    return rc_pickle_push(p, (bits & ~(uint64_t)15) | RC_PV_FLOAT);
+}
+
+rc_code rc_pickle_long(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out)
+{
+    bool is_negative = n > 0 && bytes[n - 1] >= 0x80;
+    uint64_t v = little_endian(bytes, n < 8 ? n : 8);
+    if (is_negative && n < 8)
+        v |= ~(uint64_t)0 << 8 * n;
+    bool is_high = !is_negative && n >= 8 && v >> 63;
+    if (n > 9 || (n == 9 && bytes[8] != 0 && bytes[8] != 0xFF) ||
+        (n == 9 && is_negative && !(v >> 63)))
+        return rc_pickle_refuse(p, RC_REFUSAL_INT_RANGE, "an integer outside 64 bits");
+    int64_t as_signed = (int64_t)v;
+    if (!is_high && as_signed >= -((int64_t)1 << 59) && as_signed < (int64_t)1 << 59) {
+        *out = rc_pv_make(RC_PV_INT, v);
+        return RC_OK;
+    }
+    void *big;
+    RC_TRY(rc_pages_add(&p->big, &big, p->err));
+    memcpy(big, &v, sizeof v);
+    *out = rc_pv_make(RC_PV_BIG, (uint64_t)(p->big.n - 1) << 1 | is_high);
+    return RC_OK;
+}
+
+static rc_code push_long(rc_pickle *p, uint64_t n)
+{
+    RC_TRY(check_length(p, n));
+    if (n > 9)
+        return rc_pickle_refuse(p, RC_REFUSAL_INT_RANGE, "an integer of %" PRIu64 " bytes", n);
+    RC_TRY(need(p, (size_t)n));
+    rc_pv v;
+    RC_TRY(rc_pickle_long(p, p->at, (size_t)n, &v));
+    p->at += n;
+    return rc_pickle_push(p, v);
+}
+static rc_code op_long1(rc_pickle *p, const unsigned char *arg)
+{
+    return push_long(p, arg[0]);
+}
+static rc_code op_long4(rc_pickle *p, const unsigned char *arg)
+{
+    int32_t n = (int32_t)(uint32_t)little_endian(arg, 4);
+    if (n < 0)
+        return rc_pickle_refuse(p, RC_REFUSAL_BAD_LENGTH, "a negative length");
+    return push_long(p, (uint64_t)n);
+}
+
+/* ---- strings ---- */
+
+static rc_code bad_utf8(rc_pickle *p)
+{
+    return rc_pickle_refuse(p, RC_REFUSAL_BAD_UTF8, "a string is not UTF-8");
+}
+
+rc_code rc_pickle_text(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out)
+{
+    uint32_t id;
+    bool is_new;
+    size_t n_cut;
+    RC_TRY(rc_names_string(p->names, bytes, n, &id, &is_new, p->err));
+    if (is_new && (!rc_utf8_is_valid(bytes, n, &n_cut) || n_cut))
+        return bad_utf8(p);
+    *out = rc_pv_make(RC_PV_STRING, id);
+    return RC_OK;
+}
+
+/* A string longer than a window may be: checked piece by piece, its beginning kept. */
+static rc_code long_text(rc_pickle *p, uint64_t n, rc_pv *out)
+{
+    unsigned char head[RC_PICKLE_STRING_KEPT];
+    RC_TRY(need(p, sizeof head));
+    memcpy(head, p->at, sizeof head);
+    uint32_t hash = RC_STACK_SEED;
+    for (uint64_t left = n; left > 0;) {
+        RC_TRY(need(p, left < 8 ? (size_t)left : 8));
+        size_t here = (size_t)(p->end - p->at), n_cut;
+        here = here < left ? here : (size_t)left;
+        if (!rc_utf8_is_valid(p->at, here, &n_cut) || (here == left && n_cut))
+            return bad_utf8(p);
+        here -= n_cut;
+        for (size_t i = 0; i < here; i++)
+            hash = rc_stack_hash(hash, p->at[i]);
+        p->at += here;
+        left -= here;
+    }
+    uint32_t id;
+    RC_TRY(rc_names_long_string(p->names, head, sizeof head, n, hash, &id, p->err));
+    *out = rc_pv_make(RC_PV_STRING, id);
+    return RC_OK;
+}
+
+static rc_code push_text(rc_pickle *p, uint64_t n)
+{
+    RC_TRY(check_length(p, n));
+    rc_pv v = 0;
+    if (n > RC_PICKLE_LONG_STRING) {
+        RC_TRY(long_text(p, n, &v));
+    } else {
+        RC_TRY(need(p, (size_t)n));
+        RC_TRY(rc_pickle_text(p, p->at, (size_t)n, &v));
+        p->at += n;
+    }
+    return rc_pickle_push(p, v);
+}
+static rc_code op_text1(rc_pickle *p, const unsigned char *arg)
+{
+    return push_text(p, arg[0]);
+}
+static rc_code op_text4(rc_pickle *p, const unsigned char *arg)
+{
+    return push_text(p, little_endian(arg, 4));
+}
+static rc_code op_text8(rc_pickle *p, const unsigned char *arg)
+{
+    return push_text(p, little_endian(arg, 8));
+}
+
+static rc_code push_bytes(rc_pickle *p, uint64_t n)
+{
+    RC_TRY(skip(p, n));
+    return rc_pickle_push(p, rc_pv_make(RC_PV_BYTES, 0));
+}
+static rc_code op_bytes1(rc_pickle *p, const unsigned char *arg)
+{
+    return push_bytes(p, arg[0]);
+}
+static rc_code op_bytes4(rc_pickle *p, const unsigned char *arg)
+{
+    return push_bytes(p, little_endian(arg, 4));
+}
+static rc_code op_bytes8(rc_pickle *p, const unsigned char *arg)
+{
+    return push_bytes(p, little_endian(arg, 8));
+}
+
+/* ---- the memo ---- */
+
+static rc_code memo_word(rc_pickle *p, rc_pv v, uint32_t *word)
+{
+    rc_pv_kind kind = rc_pv_kind_of(v);
+    if (kind == RC_PV_INT || kind == RC_PV_BIG || kind == RC_PV_FLOAT) {
+        void *boxed;
+        RC_TRY(rc_pages_add(&p->boxed, &boxed, p->err));
+        memcpy(boxed, &v, sizeof v);
+        *word = rc_word_make(RC_PV_BOXED, (uint32_t)(p->boxed.n - 1));
+    } else {
+        *word = rc_word_make((uint32_t)kind, rc_pv_id(v));
+    }
+    return RC_OK;
+}
+
+rc_code rc_pickle_put_word(rc_pickle *p, size_t i, uint32_t word)
+{
+    if (i >= p->memo.n_ready)
+        RC_TRY(rc_words_reach(&p->memo, i + 1, p->err));
+    p->n_memo += rc_words_get(&p->memo, i) == 0;
+    rc_words_set(&p->memo, i, word);
+    return RC_OK;
+}
+
+static rc_code put(rc_pickle *p, uint64_t i)
+{
+    /* every put costs a byte, so no writer's index passes the bytes read */
+    if (i > (uint64_t)rc_pickle_byte(p))
+        return rc_pickle_refuse(p, RC_REFUSAL_BAD_MEMO, "memo index %" PRIu64 " is impossible", i);
+    rc_pv *v = top(p);
+    if (!v)
+        return underflow(p);
+    uint32_t word;
+    RC_TRY(memo_word(p, *v, &word));
+    return rc_pickle_put_word(p, (size_t)i, word);
+}
+static rc_code op_memoize(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return put(p, p->n_memo);
+}
+static rc_code op_put1(rc_pickle *p, const unsigned char *arg)
+{
+    return put(p, arg[0]);
+}
+static rc_code op_put4(rc_pickle *p, const unsigned char *arg)
+{
+    return put(p, little_endian(arg, 4));
+}
+
+static rc_code get(rc_pickle *p, size_t i)
+{
+    uint32_t word = i < p->memo.n_pages * (size_t)RC_WORDS_PAGE ? rc_words_get(&p->memo, i) : 0;
+    if (word == 0)
+        return rc_pickle_refuse(p, RC_REFUSAL_BAD_MEMO, "memo index %zu was never stored", i);
+    rc_pv v = rc_pv_make((rc_pv_kind)(word & 15), word >> 4);
+    if (rc_pv_kind_of(v) == RC_PV_BOXED) {
+        memcpy(&v, rc_pages_at(&p->boxed, word >> 4), sizeof v);
+    } else if (rc_pv_kind_of(v) == RC_PV_OBJECT) {
+        /* what is whole needs its identity no more: the next get is one step shorter */
+        uint32_t object = rc_pickle_object(p, v);
+        if (rc_object_kind(object) == RC_OBJ_FRAME)
+            v = rc_pv_make(RC_PV_FRAME, object >> 4);
+        else if (rc_object_kind(object) == RC_OBJ_STACK_USED)
+            v = rc_pv_make(RC_PV_STACK, object >> 4);
+        rc_words_set(&p->memo, i, rc_word_make((uint32_t)rc_pv_kind_of(v), rc_pv_id(v)));
+    }
+    return rc_pickle_push(p, v);
+}
+static rc_code op_get1(rc_pickle *p, const unsigned char *arg)
+{
+    return get(p, arg[0]);
+}
+static rc_code op_get4(rc_pickle *p, const unsigned char *arg)
+{
+    return get(p, (size_t)little_endian(arg, 4));
+}
+
+/* ---- containers ---- */
+
+static rc_code push_new(rc_pickle *p, rc_pickle_kind kind)
+{
+    rc_pv v;
+    RC_TRY(rc_pickle_new_object(p, kind, &v));
+    return rc_pickle_push(p, v);
+}
+static rc_code op_empty_dict(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return push_new(p, RC_OBJ_DICT_NEW);
+}
+static rc_code op_empty_list(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return push_new(p, RC_OBJ_LIST_NEW);
+}
+
+static rc_code push_list(rc_pickle *p, const rc_pv *items, size_t n)
+{
+    rc_pv v;
+    RC_TRY(rc_pickle_make_list(p, items, n, &v));
+    return rc_pickle_push(p, v);
+}
+static rc_code push_tuple(rc_pickle *p, size_t n)
+{
+    const rc_pv *items = NULL;
+    RC_TRY(take_top(p, n, &items));
+    return push_list(p, items, n);
+}
+static rc_code op_tuple1(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return push_tuple(p, 1);
+}
+static rc_code op_tuple2(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return push_tuple(p, 2);
+}
+static rc_code op_tuple3(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    return push_tuple(p, 3);
+}
+static rc_code op_marked_list(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    const rc_pv *items = NULL;
+    size_t n = 0;
+    RC_TRY(take_marked(p, &items, &n));
+    return push_list(p, items, n);
+}
+
+static rc_code odd_items(rc_pickle *p)
+{
+    return rc_pickle_refuse(p, RC_REFUSAL_STACK, "a key without a value");
+}
+
+static rc_code op_marked_dict(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    const rc_pv *items = NULL;
+    size_t n = 0;
+    RC_TRY(take_marked(p, &items, &n));
+    if (n % 2)
+        return odd_items(p);
+    rc_pv v;
+    RC_TRY(rc_pickle_new_object(p, RC_OBJ_DICT_NEW, &v));
+    RC_TRY(rc_pickle_set_items(p, v, items, n));
+    return rc_pickle_push(p, v);
+}
+
+static rc_code op_append(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    const rc_pv *items = NULL;
+    RC_TRY(take_top(p, 1, &items));
+    rc_pv *list = top(p);
+    return list ? rc_pickle_append(p, *list, items, 1) : underflow(p);
+}
+static rc_code op_appends(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    const rc_pv *items = NULL;
+    size_t n = 0;
+    RC_TRY(take_marked(p, &items, &n));
+    rc_pv *list = top(p);
+    return list ? rc_pickle_append(p, *list, items, n) : underflow(p);
+}
+static rc_code op_setitem(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    const rc_pv *items = NULL;
+    RC_TRY(take_top(p, 2, &items));
+    rc_pv *dict = top(p);
+    return dict ? rc_pickle_set_items(p, *dict, items, 2) : underflow(p);
+}
+static rc_code op_setitems(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    const rc_pv *items = NULL;
+    size_t n = 0;
+    RC_TRY(take_marked(p, &items, &n));
+    if (n % 2)
+        return odd_items(p);
+    rc_pv *dict = top(p);
+    if (!dict)
+        return underflow(p);
+    rc_pv self = *dict, list;
+    RC_TRY(rc_pickle_set_items(p, self, items, n));
+    if (rc_pv_kind_of(self) == RC_PV_OBJECT &&
+        rc_object_kind(rc_pickle_object(p, self)) == RC_OBJ_EVENT &&
+        rc_pickle_open_trace(p, p->n_stack - 1, &list))
+        return rc_pickle_run_events(p, list);
+    return RC_OK;
+}
+
+/* ---- the file as a whole ---- */
+
+static rc_code op_proto(rc_pickle *p, const unsigned char *arg)
+{
+    if (arg[0] < 2 || arg[0] > 5 || rc_pickle_byte(p) != 2)
+        return rc_pickle_refuse(p, RC_REFUSAL_BAD_PROTOCOL,
+                                "pickle protocol %d; 2 to 5 are read, named once", arg[0]);
+    p->protocol = arg[0];
+    return RC_OK;
+}
+
+/* A hint for readers: long strings lie outside frames, so it limits nothing. */
+static rc_code op_frame(rc_pickle *p, const unsigned char *arg)
+{
+    uint64_t n = little_endian(arg, 8);
+    if (p->total_bytes >= 0 && n > (uint64_t)(p->total_bytes - rc_pickle_byte(p)))
+        return rc_pickle_refuse(p, RC_REFUSAL_TRUNCATED,
+                                "a frame of %" PRIu64 " bytes, but only %" PRId64 " are left", n,
+                                p->total_bytes - rc_pickle_byte(p));
+    return RC_OK;
+}
+
+typedef struct opcode {
+    rc_code (*run)(rc_pickle *p, const unsigned char *arg); /* NULL: refused */
+    unsigned char n_arg_bytes;
+    const char *runs_code; /* its name, when it would import, call or ask for an object */
+} opcode;
+
+static const opcode opcodes[256] = {
+    [0x80] = {op_proto, 1, NULL},
+    [0x95] = {op_frame, 8, NULL},
+    ['('] = {op_mark, 0, NULL},
+    ['}'] = {op_empty_dict, 0, NULL},
+    [']'] = {op_empty_list, 0, NULL},
+    [')'] = {op_empty_list, 0, NULL}, /* an empty tuple */
+    [0x85] = {op_tuple1, 0, NULL},
+    [0x86] = {op_tuple2, 0, NULL},
+    [0x87] = {op_tuple3, 0, NULL},
+    ['t'] = {op_marked_list, 0, NULL}, /* a tuple */
+    ['l'] = {op_marked_list, 0, NULL},
+    ['d'] = {op_marked_dict, 0, NULL},
+    ['a'] = {op_append, 0, NULL},
+    ['e'] = {op_appends, 0, NULL},
+    ['s'] = {op_setitem, 0, NULL},
+    ['u'] = {op_setitems, 0, NULL},
+    ['K'] = {op_int1, 1, NULL},
+    ['M'] = {op_int2, 2, NULL},
+    ['J'] = {op_int4, 4, NULL},
+    [0x8A] = {op_long1, 1, NULL},
+    [0x8B] = {op_long4, 4, NULL},
+    ['G'] = {op_float, 8, NULL},
+    ['N'] = {op_none, 0, NULL},
+    [0x88] = {op_true, 0, NULL},
+    [0x89] = {op_false, 0, NULL},
+    [0x8C] = {op_text1, 1, NULL},
+    ['X'] = {op_text4, 4, NULL},
+    [0x8D] = {op_text8, 8, NULL},
+    ['C'] = {op_bytes1, 1, NULL},
+    ['B'] = {op_bytes4, 4, NULL},
+    [0x8E] = {op_bytes8, 8, NULL},
+    [0x96] = {op_bytes8, 8, NULL}, /* a bytearray */
+    [0x94] = {op_memoize, 0, NULL},
+    ['q'] = {op_put1, 1, NULL},
+    ['r'] = {op_put4, 4, NULL},
+    ['h'] = {op_get1, 1, NULL},
+    ['j'] = {op_get4, 4, NULL},
+    ['0'] = {op_pop, 0, NULL},
+    ['1'] = {op_pop_mark, 0, NULL},
+    ['2'] = {op_dup, 0, NULL},
+    ['.'] = {op_stop, 0, NULL},
+    ['c'] = {NULL, 0, "GLOBAL"},
+    [0x93] = {NULL, 0, "STACK_GLOBAL"},
+    ['R'] = {NULL, 0, "REDUCE"},
+    ['b'] = {NULL, 0, "BUILD"},
+    ['i'] = {NULL, 0, "INST"},
+    ['o'] = {NULL, 0, "OBJ"},
+    [0x81] = {NULL, 0, "NEWOBJ"},
+    [0x92] = {NULL, 0, "NEWOBJ_EX"},
+    ['P'] = {NULL, 0, "PERSID"},
+    ['Q'] = {NULL, 0, "BINPERSID"},
+    [0x82] = {NULL, 0, "EXT1"},
+    [0x83] = {NULL, 0, "EXT2"},
+    [0x84] = {NULL, 0, "EXT4"},
+    [0x97] = {NULL, 0, "NEXT_BUFFER"},
+    [0x98] = {NULL, 0, "READONLY_BUFFER"},
+};
+
+static rc_code refuse_opcode(rc_pickle *p, unsigned char byte)
+{
+    p->at--;
+    const char *name = opcodes[byte].runs_code;
+    if (name)
+        return rc_pickle_refuse(p, RC_REFUSAL_CODE,
+                                "opcode %s could run code; a snapshot holds plain data only", name);
+    return rc_pickle_refuse(p, RC_REFUSAL_BAD_OPCODE,
+                            "opcode 0x%02x, which no snapshot writer uses", byte);
+}
+
+static rc_code check_head(rc_pickle *p)
+{
+    static const struct {
+        const char *magic;
+        size_t n;
+        const char *name;
+    } packed[] = {{"PK\x03\x04", 4, "a zip archive (torch.save writes those)"},
+                  {"\xFD"
+                   "7zXZ",
+                   5, "xz data"},
+                  {"BZh", 3, "bzip2 data"},
+                  {"\x1F\x8B", 2, "gzip data inside gzip data"},
+                  {"\x28\xB5\x2F\xFD", 4, "zstd data inside packed data"}};
+    RC_TRY(refill(p));
+    size_t n = (size_t)(p->end - p->at);
+    if (n == 0)
+        return rc_pickle_refuse(p, RC_REFUSAL_EMPTY, "the file is empty");
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
+        if (n >= packed[i].n && memcmp(p->at, packed[i].magic, packed[i].n) == 0)
+            return rc_pickle_refuse(p, RC_REFUSAL_COMPRESSED, "%s; unpack it first",
+                                    packed[i].name);
+    if (p->at[0] != 0x80)
+        return rc_pickle_refuse(p, RC_REFUSAL_NOT_PICKLE,
+                                "not a pickle of protocol 2 or later, as torch writes snapshots");
+    return RC_OK;
+}
+
+rc_code rc_pickle_make(rc_pickle *p, rc_unpack *from, const char *path,
+                       const rc_snapshot_sink *sink, rc_arena *mem, rc_error *err)
+{
+    *p = (rc_pickle){.mem = mem,
+                     .from = from,
+                     .path = path,
+                     .sink = sink,
+                     .err = err,
+                     .total_bytes = rc_unpack_total_bytes(from),
+                     .memo = {.mem = mem},
+                     .objects = {.mem = mem},
+                     .boxes = {.mem = mem, .elem_bytes = sizeof(rc_pickle_box)},
+                     .boxed = {.mem = mem, .elem_bytes = sizeof(rc_pv)},
+                     .big = {.mem = mem, .elem_bytes = sizeof(uint64_t)},
+                     .pairs = {.mem = mem, .elem_bytes = sizeof(rc_pickle_pair)},
+                     .traces = {.mem = mem, .elem_bytes = sizeof(rc_pickle_trace)}};
+    RC_TRY(RC_NEW(mem, &p->buf, RC_PICKLE_WINDOW, err));
+    p->at = p->end = p->buf;
+    RC_TRY(RC_NEW(mem, &p->names, 1, err));
+    return rc_names_make(mem, p->names, err);
+}
+
+rc_code rc_pickle_run(rc_pickle *p, rc_pv *value)
+{
+    RC_TRY(check_head(p));
+    while (!p->is_stopped) {
+        RC_TRY(need(p, 1));
+        unsigned char byte = *p->at++;
+        const opcode *op = &opcodes[byte];
+        if (!op->run)
+            return refuse_opcode(p, byte);
+        RC_TRY(need(p, op->n_arg_bytes));
+        const unsigned char *arg = p->at;
+        p->at += op->n_arg_bytes;
+        RC_TRY(op->run(p, arg));
+    }
+    *value = p->stack[0];
+    return RC_OK;
+}
