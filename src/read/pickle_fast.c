@@ -338,6 +338,19 @@ static bool has_possible_puts(const rc_pickle *p, const draft *d)
     return true;
 }
 
+/* The C++ writer memoises an event after its contents: the put of the event the machine has read. */
+static rc_code finish_event(rc_pickle *p)
+{
+    draft d = {.last = p->end - GUARD_BYTES};
+    rc_pv self = p->stack[p->n_stack - 1];
+    cursor at = read_put(&d, p->at, rc_word_make(RC_PV_OBJECT, rc_pv_id(self)));
+    if (d.n_puts == 0 || !has_possible_puts(p, &d))
+        return RC_OK;
+    p->at = at;
+    return rc_pickle_put_word(p, d.put_at[0] == SIZE_MAX ? p->n_memo : d.put_at[0],
+                              d.put_word[0]);
+}
+
 rc_code rc_pickle_run_events(rc_pickle *p, rc_pv list)
 {
     uint32_t i_trace = rc_pickle_object(p, list) >> 4;
@@ -345,6 +358,8 @@ rc_code rc_pickle_run_events(rc_pickle *p, rc_pv list)
         RC_TRY(RC_NEW(p->mem, &p->frames, 1024, p->err));
         p->n_frames_room = 1024;
     }
+    if (p->end - p->at > GUARD_BYTES)
+        RC_TRY(finish_event(p));
     for (;;) {
         if (p->end - p->at <= GUARD_BYTES)
             return RC_OK;
