@@ -9,92 +9,9 @@
 #include "read/pickle.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MOST_STACK = 1 << 27 };
-static const size_t MOST_ARENA_BYTES = (size_t)4 << 30;
-/* Ratios of real snapshots stay under 60 with zstd -19; past this it is a bomb. */
-enum { MOST_UNPACK_RATIO = 500, UNPACK_FREE_BYTES = 64 << 20 };
-
-rc_code rc_pickle_refuse(rc_pickle *p, rc_refusal refusal, const char *fmt, ...)
-{
-    char what[320];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
-    va_end(args);
-    p->refusal = refusal;
-    return RC_FAIL(p->err, RC_E_INPUT, (rc_where){.file = p->path},
-                   "refused (%s): %s, at byte %" PRId64, rc_snapshot_refusal_name(refusal), what,
-                   rc_pickle_byte(p));
-}
-
-/* ---- the window ---- */
-
-static rc_code check_budget(rc_pickle *p)
-{
-    int64_t packed = rc_unpack_consumed_bytes(p->from);
-    if (rc_unpack_packing(p->from) != RC_PACKING_NONE && p->window_byte > UNPACK_FREE_BYTES &&
-        p->window_byte / MOST_UNPACK_RATIO > packed)
-        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "the file unpacks to more than %d times its size",
-                                MOST_UNPACK_RATIO);
-    if (rc_arena_used_bytes(p->mem) > MOST_ARENA_BYTES)
-        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "the file needs more than 4 GiB to be read");
-    return RC_OK;
-}
-
-static rc_code refill(rc_pickle *p)
-{
-    size_t kept = (size_t)(p->end - p->at);
-    p->window_byte += p->at - p->buf;
-    memmove(p->buf, p->at, kept);
-    size_t n;
-    rc_code code = rc_unpack_read(p->from, p->buf + kept, RC_PICKLE_WINDOW - kept, &n, p->err);
-    if (code == RC_E_INPUT)
-        p->refusal = RC_REFUSAL_COMPRESSED;
-    RC_TRY(code);
-    p->at = p->buf;
-    p->end = p->buf + kept + n;
-    p->is_end = n < RC_PICKLE_WINDOW - kept;
-    return check_budget(p);
-}
-
-/* `n` bytes must lie in the window; at most a window. */
-static rc_code need(rc_pickle *p, size_t n)
-{
-    if ((size_t)(p->end - p->at) >= n)
-        return RC_OK;
-    if (!p->is_end)
-        RC_TRY(refill(p));
-    if ((size_t)(p->end - p->at) < n)
-        return rc_pickle_refuse(p, RC_REFUSAL_TRUNCATED, "the file ends inside a value");
-    return RC_OK;
-}
-
-/* A length prefix: these bytes must exist in the file. */
-static rc_code check_length(rc_pickle *p, uint64_t n)
-{
-    if (p->total_bytes >= 0 && n > (uint64_t)(p->total_bytes - rc_pickle_byte(p)))
-        return rc_pickle_refuse(p, RC_REFUSAL_BAD_LENGTH,
-                                "a value of %" PRIu64 " bytes, but only %" PRId64 " are left", n,
-                                p->total_bytes - rc_pickle_byte(p));
-    return RC_OK;
-}
-
-static rc_code skip(rc_pickle *p, uint64_t n)
-{
-    RC_TRY(check_length(p, n));
-    while (n > 0) {
-        RC_TRY(need(p, 1));
-        uint64_t here = (uint64_t)(p->end - p->at);
-        here = here < n ? here : n;
-        p->at += here;
-        n -= here;
-    }
-    return RC_OK;
-}
 
 /* ---- the stack ---- */
 
@@ -199,25 +116,17 @@ static rc_code op_stop(rc_pickle *p, const unsigned char *arg)
 
 /* ---- scalars ---- */
 
-static uint64_t little_endian(const unsigned char *at, size_t n)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v |= (uint64_t)at[i] << 8 * i;
-    return v;
-}
-
 static rc_code op_int1(rc_pickle *p, const unsigned char *arg)
 {
     return rc_pickle_push(p, rc_pv_make(RC_PV_INT, arg[0]));
 }
 static rc_code op_int2(rc_pickle *p, const unsigned char *arg)
 {
-    return rc_pickle_push(p, rc_pv_make(RC_PV_INT, little_endian(arg, 2)));
+    return rc_pickle_push(p, rc_pv_make(RC_PV_INT, rc_little_endian(arg, 2)));
 }
 static rc_code op_int4(rc_pickle *p, const unsigned char *arg)
 {
-    int64_t v = (int32_t)(uint32_t)little_endian(arg, 4);
+    int64_t v = (int32_t)(uint32_t)rc_little_endian(arg, 4);
     return rc_pickle_push(p, rc_pv_make(RC_PV_INT, (uint64_t)v));
 }
 static rc_code op_none(rc_pickle *p, const unsigned char *arg)
@@ -243,137 +152,44 @@ static rc_code op_float(rc_pickle *p, const unsigned char *arg)
     return rc_pickle_push(p, (bits & ~(uint64_t)15) | RC_PV_FLOAT);
 }
 
-rc_code rc_pickle_long(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out)
-{
-    bool is_negative = n > 0 && bytes[n - 1] >= 0x80;
-    uint64_t v = little_endian(bytes, n < 8 ? n : 8);
-    if (is_negative && n < 8)
-        v |= ~(uint64_t)0 << 8 * n;
-    bool is_high = !is_negative && n >= 8 && v >> 63;
-    if (n > 9 || (n == 9 && bytes[8] != 0 && bytes[8] != 0xFF) ||
-        (n == 9 && is_negative && !(v >> 63)))
-        return rc_pickle_refuse(p, RC_REFUSAL_INT_RANGE, "an integer outside 64 bits");
-    int64_t as_signed = (int64_t)v;
-    if (!is_high && as_signed >= -((int64_t)1 << 59) && as_signed < (int64_t)1 << 59) {
-        *out = rc_pv_make(RC_PV_INT, v);
-        return RC_OK;
-    }
-    void *big;
-    RC_TRY(rc_pages_add(&p->big, &big, p->err));
-    memcpy(big, &v, sizeof v);
-    *out = rc_pv_make(RC_PV_BIG, (uint64_t)(p->big.n - 1) << 1 | is_high);
-    return RC_OK;
-}
-
-static rc_code push_long(rc_pickle *p, uint64_t n)
-{
-    RC_TRY(check_length(p, n));
-    if (n > 9)
-        return rc_pickle_refuse(p, RC_REFUSAL_INT_RANGE, "an integer of %" PRIu64 " bytes", n);
-    RC_TRY(need(p, (size_t)n));
-    rc_pv v;
-    RC_TRY(rc_pickle_long(p, p->at, (size_t)n, &v));
-    p->at += n;
-    return rc_pickle_push(p, v);
-}
 static rc_code op_long1(rc_pickle *p, const unsigned char *arg)
 {
-    return push_long(p, arg[0]);
+    return rc_pickle_push_long(p, arg[0]);
 }
 static rc_code op_long4(rc_pickle *p, const unsigned char *arg)
 {
-    int32_t n = (int32_t)(uint32_t)little_endian(arg, 4);
+    int32_t n = (int32_t)(uint32_t)rc_little_endian(arg, 4);
     if (n < 0)
         return rc_pickle_refuse(p, RC_REFUSAL_BAD_LENGTH, "a negative length");
-    return push_long(p, (uint64_t)n);
+    return rc_pickle_push_long(p, (uint64_t)n);
 }
 
 /* ---- strings ---- */
 
-static rc_code bad_utf8(rc_pickle *p)
-{
-    return rc_pickle_refuse(p, RC_REFUSAL_BAD_UTF8, "a string is not UTF-8");
-}
-
-rc_code rc_pickle_text(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out)
-{
-    uint32_t id;
-    bool is_new;
-    size_t n_cut;
-    RC_TRY(rc_names_string(p->names, bytes, n, &id, &is_new, p->err));
-    if (is_new && (!rc_utf8_is_valid(bytes, n, &n_cut) || n_cut))
-        return bad_utf8(p);
-    *out = rc_pv_make(RC_PV_STRING, id);
-    return RC_OK;
-}
-
-/* A string longer than a window may be: checked piece by piece, its beginning kept. */
-static rc_code long_text(rc_pickle *p, uint64_t n, rc_pv *out)
-{
-    unsigned char head[RC_PICKLE_STRING_KEPT];
-    RC_TRY(need(p, sizeof head));
-    memcpy(head, p->at, sizeof head);
-    uint32_t hash = RC_STACK_SEED;
-    for (uint64_t left = n; left > 0;) {
-        RC_TRY(need(p, left < 8 ? (size_t)left : 8));
-        size_t here = (size_t)(p->end - p->at), n_cut;
-        here = here < left ? here : (size_t)left;
-        if (!rc_utf8_is_valid(p->at, here, &n_cut) || (here == left && n_cut))
-            return bad_utf8(p);
-        here -= n_cut;
-        for (size_t i = 0; i < here; i++)
-            hash = rc_stack_hash(hash, p->at[i]);
-        p->at += here;
-        left -= here;
-    }
-    uint32_t id;
-    RC_TRY(rc_names_long_string(p->names, head, sizeof head, n, hash, &id, p->err));
-    *out = rc_pv_make(RC_PV_STRING, id);
-    return RC_OK;
-}
-
-static rc_code push_text(rc_pickle *p, uint64_t n)
-{
-    RC_TRY(check_length(p, n));
-    rc_pv v = 0;
-    if (n > RC_PICKLE_LONG_STRING) {
-        RC_TRY(long_text(p, n, &v));
-    } else {
-        RC_TRY(need(p, (size_t)n));
-        RC_TRY(rc_pickle_text(p, p->at, (size_t)n, &v));
-        p->at += n;
-    }
-    return rc_pickle_push(p, v);
-}
 static rc_code op_text1(rc_pickle *p, const unsigned char *arg)
 {
-    return push_text(p, arg[0]);
+    return rc_pickle_push_text(p, arg[0]);
 }
 static rc_code op_text4(rc_pickle *p, const unsigned char *arg)
 {
-    return push_text(p, little_endian(arg, 4));
+    return rc_pickle_push_text(p, rc_little_endian(arg, 4));
 }
 static rc_code op_text8(rc_pickle *p, const unsigned char *arg)
 {
-    return push_text(p, little_endian(arg, 8));
+    return rc_pickle_push_text(p, rc_little_endian(arg, 8));
 }
 
-static rc_code push_bytes(rc_pickle *p, uint64_t n)
-{
-    RC_TRY(skip(p, n));
-    return rc_pickle_push(p, rc_pv_make(RC_PV_BYTES, 0));
-}
 static rc_code op_bytes1(rc_pickle *p, const unsigned char *arg)
 {
-    return push_bytes(p, arg[0]);
+    return rc_pickle_push_bytes(p, arg[0]);
 }
 static rc_code op_bytes4(rc_pickle *p, const unsigned char *arg)
 {
-    return push_bytes(p, little_endian(arg, 4));
+    return rc_pickle_push_bytes(p, rc_little_endian(arg, 4));
 }
 static rc_code op_bytes8(rc_pickle *p, const unsigned char *arg)
 {
-    return push_bytes(p, little_endian(arg, 8));
+    return rc_pickle_push_bytes(p, rc_little_endian(arg, 8));
 }
 
 /* ---- the memo ---- */
@@ -424,7 +240,7 @@ static rc_code op_put1(rc_pickle *p, const unsigned char *arg)
 }
 static rc_code op_put4(rc_pickle *p, const unsigned char *arg)
 {
-    return put(p, little_endian(arg, 4));
+    return put(p, rc_little_endian(arg, 4));
 }
 
 static rc_code get(rc_pickle *p, size_t i)
@@ -452,7 +268,7 @@ static rc_code op_get1(rc_pickle *p, const unsigned char *arg)
 }
 static rc_code op_get4(rc_pickle *p, const unsigned char *arg)
 {
-    return get(p, (size_t)little_endian(arg, 4));
+    return get(p, (size_t)rc_little_endian(arg, 4));
 }
 
 /* ---- containers ---- */
@@ -588,7 +404,7 @@ static rc_code op_proto(rc_pickle *p, const unsigned char *arg)
 /* A hint for readers: long strings lie outside frames, so it limits nothing. */
 static rc_code op_frame(rc_pickle *p, const unsigned char *arg)
 {
-    uint64_t n = little_endian(arg, 8);
+    uint64_t n = rc_little_endian(arg, 8);
     if (p->total_bytes >= 0 && n > (uint64_t)(p->total_bytes - rc_pickle_byte(p)))
         return rc_pickle_refuse(p, RC_REFUSAL_TRUNCATED,
                                 "a frame of %" PRIu64 " bytes, but only %" PRId64 " are left", n,
@@ -685,7 +501,7 @@ static rc_code check_head(rc_pickle *p)
                   {"BZh", 3, "bzip2 data"},
                   {"\x1F\x8B", 2, "gzip data inside gzip data"},
                   {"\x28\xB5\x2F\xFD", 4, "zstd data inside packed data"}};
-    RC_TRY(refill(p));
+    RC_TRY(rc_pickle_refill(p));
     size_t n = (size_t)(p->end - p->at);
     if (n == 0)
         return rc_pickle_refuse(p, RC_REFUSAL_EMPTY, "the file is empty");
@@ -718,19 +534,19 @@ rc_code rc_pickle_make(rc_pickle *p, rc_unpack *from, const char *path,
     RC_TRY(RC_NEW(mem, &p->buf, RC_PICKLE_WINDOW, err));
     p->at = p->end = p->buf;
     RC_TRY(RC_NEW(mem, &p->names, 1, err));
-    return rc_names_make(mem, p->names, err);
+    return rc_snapshot_names_make(mem, p->names, err);
 }
 
 rc_code rc_pickle_run(rc_pickle *p, rc_pv *value)
 {
     RC_TRY(check_head(p));
     while (!p->is_stopped) {
-        RC_TRY(need(p, 1));
+        RC_TRY(rc_pickle_need(p, 1));
         unsigned char byte = *p->at++;
         const opcode *op = &opcodes[byte];
         if (!op->run)
             return refuse_opcode(p, byte);
-        RC_TRY(need(p, op->n_arg_bytes));
+        RC_TRY(rc_pickle_need(p, op->n_arg_bytes));
         const unsigned char *arg = p->at;
         p->at += op->n_arg_bytes;
         RC_TRY(op->run(p, arg));

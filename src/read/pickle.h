@@ -127,7 +127,7 @@ typedef struct rc_pickle {
     size_t n_objects;
     rc_pages boxes, boxed, big, pairs, traces;
 
-    rc_names *names;
+    rc_snapshot_names *names;
     uint32_t *frames; /* scratch: frame ids of a list */
     size_t n_frames_room;
     int64_t n_unknown_actions; /* of events given to the sink */
@@ -154,6 +154,42 @@ static inline int64_t rc_pickle_byte(const rc_pickle *p)
 }
 /* Fails with "refused (CLASS): ..., at byte N" and notes the class. */
 rc_code rc_pickle_refuse(rc_pickle *p, rc_refusal refusal, const char *fmt, ...) RC_PRINTF(3, 4);
+
+/* ---- pickle_bytes.c: the window ---- */
+
+RC_MUST_CHECK
+rc_code rc_pickle_refill(rc_pickle *p);
+/* `n` bytes must lie in the window; at most a window. */
+RC_MUST_CHECK
+rc_code rc_pickle_need(rc_pickle *p, size_t n);
+/* A length prefix: these bytes must exist in the file, where its length is known. */
+RC_MUST_CHECK
+rc_code rc_pickle_check_length(rc_pickle *p, uint64_t n);
+RC_MUST_CHECK
+rc_code rc_pickle_skip(rc_pickle *p, uint64_t n);
+
+/* ---- pickle_scalar.c ---- */
+
+static inline uint64_t rc_little_endian(const unsigned char *at, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)at[i] << 8 * i;
+    return v;
+}
+/* An int of any size up to 9 bytes. */
+RC_MUST_CHECK
+rc_code rc_pickle_long(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out);
+/* A string of `n` bytes at `bytes`, checked. */
+RC_MUST_CHECK
+rc_code rc_pickle_text(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out);
+/* The next `n` bytes of the file as a value on the stack. */
+RC_MUST_CHECK
+rc_code rc_pickle_push_long(rc_pickle *p, uint64_t n);
+RC_MUST_CHECK
+rc_code rc_pickle_push_text(rc_pickle *p, uint64_t n);
+RC_MUST_CHECK
+rc_code rc_pickle_push_bytes(rc_pickle *p, uint64_t n);
 
 /* ---- pickle_build.c: containers ---- */
 
@@ -239,11 +275,5 @@ static inline rc_code rc_pickle_push(rc_pickle *p, rc_pv v)
 /* Stores a memo word; MEMOIZE passes p->n_memo. The index was checked. */
 RC_MUST_CHECK
 rc_code rc_pickle_put_word(rc_pickle *p, size_t i, uint32_t word);
-/* A string of `n` bytes at `bytes`, checked. */
-RC_MUST_CHECK
-rc_code rc_pickle_text(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out);
-/* An int of any size up to 9 bytes. */
-RC_MUST_CHECK
-rc_code rc_pickle_long(rc_pickle *p, const unsigned char *bytes, size_t n, rc_pv *out);
 
 #endif

@@ -82,7 +82,7 @@ static rc_code box_add(rc_pickle *p, rc_pickle_box *box, const rc_pv *items, siz
         while (room < box->n + n)
             room *= 2;
         void *larger;
-        RC_TRY(rc_names_bump(p->names, room * sizeof *items, &larger, p->err));
+        RC_TRY(rc_snapshot_names_bump(p->names, room * sizeof *items, &larger, p->err));
         if (box->n)
             memcpy(larger, box->items, box->n * sizeof *items);
         box->items = larger;
@@ -151,7 +151,7 @@ static rc_code stack_of_items(rc_pickle *p, const rc_pv *items, size_t n, uint32
         p->frames[i] = frame;
         hash = rc_stack_hash(hash, frame);
     }
-    return rc_names_stack(p->names, p->frames, n, hash, stack, p->err);
+    return rc_snapshot_names_stack(p->names, p->frames, n, hash, stack, p->err);
 }
 
 static rc_code fill_new_list(rc_pickle *p, rc_pv list, const rc_pv *items, size_t n)
@@ -238,29 +238,20 @@ rc_code rc_pickle_append(rc_pickle *p, rc_pv list, const rc_pv *items, size_t n)
     if (rc_pv_kind_of(list) != RC_PV_OBJECT)
         return not_a(p, "list");
     uint32_t object = rc_pickle_object(p, list);
+    rc_pickle_kind kind = rc_object_kind(object);
     rc_pickle_box *box;
-    switch (rc_object_kind(object)) {
-    case RC_OBJ_LIST_NEW:
+    if (kind == RC_OBJ_LIST_NEW)
         return n ? fill_new_list(p, list, items, n) : RC_OK;
-    case RC_OBJ_LIST:
+    if (kind == RC_OBJ_LIST)
         return box_add(p, rc_pickle_box_of(p, object), items, n);
-    case RC_OBJ_STACK:
+    if (kind == RC_OBJ_TRACE)
+        return append_events(p, object >> 4, items, n);
+    if (kind == RC_OBJ_STACK) {
         RC_TRY(unstack(p, list, object >> 4, &box));
         return box_add(p, box, items, n);
-    case RC_OBJ_TRACE:
-        return append_events(p, object >> 4, items, n);
-    case RC_OBJ_STACK_USED:
-    case RC_OBJ_TRACE_USED:
-    case RC_OBJ_LIST_USED:
-        return changes_late(p, "a list");
-    case RC_OBJ_DICT_NEW:
-    case RC_OBJ_DICT:
-    case RC_OBJ_DICT_USED:
-    case RC_OBJ_FRAME:
-    case RC_OBJ_EVENT:
-    case RC_OBJ_EVENT_USED:
-        break;
     }
+    if (kind == RC_OBJ_STACK_USED || kind == RC_OBJ_TRACE_USED || kind == RC_OBJ_LIST_USED)
+        return changes_late(p, "a list");
     return not_a(p, "list");
 }
 

@@ -73,7 +73,7 @@ rc_code rc_pickle_read_frame(rc_pickle *p, const rc_pv *items, size_t n, uint32_
     else {
         frame.name = rc_pv_id(at[RC_KEY_NAME]);
         frame.filename = rc_pv_id(at[RC_KEY_FILENAME]);
-        return rc_names_frame(p->names, &frame, id, p->err);
+        return rc_snapshot_names_frame(p->names, &frame, id, p->err);
     }
     return RC_OK;
 }
@@ -115,7 +115,7 @@ static rc_code stack_of_box(rc_pickle *p, const rc_pickle_box *box, uint32_t *st
             return RC_OK;
         hash = rc_stack_hash(hash, ids[i]);
     }
-    return rc_names_stack(p->names, ids, box->n, hash, stack, p->err);
+    return rc_snapshot_names_stack(p->names, ids, box->n, hash, stack, p->err);
 }
 
 rc_code rc_pickle_stack_of(rc_pickle *p, rc_pv list, uint32_t *stack, rc_problem *problem)
@@ -126,26 +126,16 @@ rc_code rc_pickle_stack_of(rc_pickle *p, rc_pv list, uint32_t *stack, rc_problem
         return RC_OK;
     }
     uint32_t object = rc_pv_kind_of(list) == RC_PV_OBJECT ? rc_pickle_object(p, list) : 0;
-    switch (rc_object_kind(object)) {
-    case RC_OBJ_LIST_NEW:
+    rc_pickle_kind kind = rc_object_kind(object);
+    if (kind == RC_OBJ_LIST_NEW) {
         *stack = RC_STACK_EMPTY;
         return RC_OK;
-    case RC_OBJ_LIST:
-        RC_TRY(stack_of_box(p, rc_pickle_box_of(p, object), stack, problem));
-        break;
-    case RC_OBJ_STACK:
-    case RC_OBJ_STACK_USED:
+    }
+    if (kind == RC_OBJ_STACK || kind == RC_OBJ_STACK_USED) {
         *stack = object >> 4;
-        break;
-    case RC_OBJ_DICT_NEW:
-    case RC_OBJ_DICT:
-    case RC_OBJ_FRAME:
-    case RC_OBJ_EVENT:
-    case RC_OBJ_EVENT_USED:
-    case RC_OBJ_TRACE:
-    case RC_OBJ_TRACE_USED:
-    case RC_OBJ_DICT_USED:
-    case RC_OBJ_LIST_USED:
+    } else if (kind == RC_OBJ_LIST) {
+        RC_TRY(stack_of_box(p, rc_pickle_box_of(p, object), stack, problem));
+    } else {
         say(problem, RC_REFUSAL_BAD_TYPE, "'frames' is not a list of frames");
         return RC_OK;
     }

@@ -207,7 +207,7 @@ static cursor read_new_frames(rc_pickle *p, draft *d, cursor at)
     at = read_frame_ids(p, d, at + is_marked, &n, &hash);
     if (!at || *at != (is_marked ? 'e' : 'a') || n == 0)
         return NULL;
-    d->code = rc_names_stack(p->names, p->frames, n, hash, &d->event.stack, p->err);
+    d->code = rc_snapshot_names_stack(p->names, p->frames, n, hash, &d->event.stack, p->err);
     if (d->code != RC_OK)
         return NULL;
     *object = rc_word_make(RC_OBJ_STACK_USED, d->event.stack);

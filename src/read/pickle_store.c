@@ -125,7 +125,7 @@ static size_t set_first(const rc_id_set *set, uint32_t hash)
 
 enum { BUMP_PAGE = 1 << 16, MOST_IDS = (1 << 28) - 1 };
 
-rc_code rc_names_bump(rc_names *names, size_t n_bytes, void **out, rc_error *err)
+rc_code rc_snapshot_names_bump(rc_snapshot_names *names, size_t n_bytes, void **out, rc_error *err)
 {
     size_t n = (n_bytes + 7) & ~(size_t)7;
     if (n > BUMP_PAGE / 4)
@@ -162,13 +162,13 @@ static rc_code too_many(const char *what, rc_error *err)
                    what);
 }
 
-static rc_code add_string(rc_names *names, const unsigned char *bytes, size_t n, uint64_t n_total,
+static rc_code add_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n, uint64_t n_total,
                           uint32_t hash, uint32_t *id, rc_error *err)
 {
     if (names->strings.n > MOST_IDS)
         return too_many("strings", err);
     void *copy, *at;
-    RC_TRY(rc_names_bump(names, n + 1, &copy, err));
+    RC_TRY(rc_snapshot_names_bump(names, n + 1, &copy, err));
     memcpy(copy, bytes, n);
     ((char *)copy)[n] = '\0';
     RC_TRY(rc_pages_add(&names->strings, &at, err));
@@ -177,7 +177,7 @@ static rc_code add_string(rc_names *names, const unsigned char *bytes, size_t n,
     return set_add(&names->string_set, hash, *id, err);
 }
 
-static uint32_t find_string(const rc_names *names, const unsigned char *bytes, size_t n,
+static uint32_t find_string(const rc_snapshot_names *names, const unsigned char *bytes, size_t n,
                             uint64_t n_total, uint32_t hash)
 {
     size_t at = set_first(&names->string_set, hash);
@@ -189,7 +189,7 @@ static uint32_t find_string(const rc_names *names, const unsigned char *bytes, s
     return 0;
 }
 
-rc_code rc_names_string(rc_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,
+rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,
                         bool *is_new, rc_error *err)
 {
     uint32_t hash = hash_bytes(bytes, n_bytes);
@@ -198,14 +198,14 @@ rc_code rc_names_string(rc_names *names, const unsigned char *bytes, size_t n_by
     return *is_new ? add_string(names, bytes, n_bytes, n_bytes, hash, id, err) : RC_OK;
 }
 
-rc_code rc_names_long_string(rc_names *names, const unsigned char *head, size_t n_head,
+rc_code rc_snapshot_names_long_string(rc_snapshot_names *names, const unsigned char *head, size_t n_head,
                              uint64_t n_bytes, uint32_t hash, uint32_t *id, rc_error *err)
 {
     *id = find_string(names, head, n_head, n_bytes, hash);
     return *id ? RC_OK : add_string(names, head, n_head, n_bytes, hash, id, err);
 }
 
-rc_code rc_names_frame(rc_names *names, const rc_snapshot_frame *frame, uint32_t *id,
+rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_frame *frame, uint32_t *id,
                        rc_error *err)
 {
     uint32_t hash = rc_stack_hash(
@@ -226,7 +226,7 @@ rc_code rc_names_frame(rc_names *names, const rc_snapshot_frame *frame, uint32_t
     return set_add(&names->frame_set, hash, *id, err);
 }
 
-rc_code rc_names_stack(rc_names *names, const uint32_t *frames, size_t n, uint32_t hash,
+rc_code rc_snapshot_names_stack(rc_snapshot_names *names, const uint32_t *frames, size_t n, uint32_t hash,
                        uint32_t *id, rc_error *err)
 {
     if (n == 0) {
@@ -242,7 +242,7 @@ rc_code rc_names_stack(rc_names *names, const uint32_t *frames, size_t n, uint32
     if (names->stacks.n > MOST_IDS)
         return too_many("stacks", err);
     void *copy, *elem;
-    RC_TRY(rc_names_bump(names, n * sizeof *frames, &copy, err));
+    RC_TRY(rc_snapshot_names_bump(names, n * sizeof *frames, &copy, err));
     memcpy(copy, frames, n * sizeof *frames);
     RC_TRY(rc_pages_add(&names->stacks, &elem, err));
     *(rc_snapshot_stack *)elem = (rc_snapshot_stack){copy, n};
@@ -250,7 +250,7 @@ rc_code rc_names_stack(rc_names *names, const uint32_t *frames, size_t n, uint32
     return set_add(&names->stack_set, hash, *id, err);
 }
 
-rc_code rc_names_make(rc_arena *mem, rc_names *names, rc_error *err)
+rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error *err)
 {
     static const char *const words[] = {
         "",
@@ -258,7 +258,7 @@ rc_code rc_names_make(rc_arena *mem, rc_names *names, rc_error *err)
 #include "defs/snapshot_words.def"
 #undef RC_WORD
     };
-    *names = (rc_names){.mem = mem,
+    *names = (rc_snapshot_names){.mem = mem,
                         .strings = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_string)},
                         .frames = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_frame)},
                         .stacks = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_stack)},
@@ -274,29 +274,29 @@ rc_code rc_names_make(rc_arena *mem, rc_names *names, rc_error *err)
     for (size_t i = 1; i < sizeof words / sizeof *words; i++) {
         uint32_t id;
         bool is_new;
-        RC_TRY(rc_names_string(names, (const unsigned char *)words[i], strlen(words[i]), &id,
+        RC_TRY(rc_snapshot_names_string(names, (const unsigned char *)words[i], strlen(words[i]), &id,
                                &is_new, err));
         RC_ASSERT(id == i);
     }
     return RC_OK;
 }
 
-rc_snapshot_string rc_snapshot_string_at(const rc_names *names, uint32_t id)
+rc_snapshot_string rc_snapshot_string_at(const rc_snapshot_names *names, uint32_t id)
 {
     return *(const rc_snapshot_string *)rc_pages_at(&names->strings, id);
 }
 
-rc_snapshot_frame rc_snapshot_frame_at(const rc_names *names, uint32_t id)
+rc_snapshot_frame rc_snapshot_frame_at(const rc_snapshot_names *names, uint32_t id)
 {
     return *(const rc_snapshot_frame *)rc_pages_at(&names->frames, id);
 }
 
-rc_snapshot_stack rc_snapshot_stack_at(const rc_names *names, uint32_t id)
+rc_snapshot_stack rc_snapshot_stack_at(const rc_snapshot_names *names, uint32_t id)
 {
     return *(const rc_snapshot_stack *)rc_pages_at(&names->stacks, id);
 }
 
-size_t rc_snapshot_count_stacks(const rc_names *names)
+size_t rc_snapshot_count_stacks(const rc_snapshot_names *names)
 {
     return names->stacks.n;
 }

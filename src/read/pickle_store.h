@@ -8,7 +8,7 @@
 #define RC_READ_PICKLE_STORE_H
 
 #include <recompute/arena.h>
-#include <recompute/snapshot.h>
+#include <recompute/snapshot_file.h>
 
 /* uint32_t by index; what was never written reads as 0. */
 enum { RC_WORDS_PAGE_BITS = 16, RC_WORDS_PAGE = 1 << RC_WORDS_PAGE_BITS };
@@ -55,7 +55,7 @@ typedef struct rc_id_set {
     size_t n, n_room;
 } rc_id_set;
 
-struct rc_names {
+struct rc_snapshot_names {
     rc_arena *mem;
     unsigned char *bump;
     size_t n_bump;
@@ -67,21 +67,21 @@ struct rc_names {
 
 /* Id 0 is "absent" everywhere; string ids 1 .. RC_KEY_COUNT-1 are the known words in order. */
 RC_MUST_CHECK
-rc_code rc_names_make(rc_arena *mem, rc_names *names, rc_error *err);
+rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error *err);
 /* Small pieces of any size, aligned to 8. */
 RC_MUST_CHECK
-rc_code rc_names_bump(rc_names *names, size_t n_bytes, void **out, rc_error *err);
+rc_code rc_snapshot_names_bump(rc_snapshot_names *names, size_t n_bytes, void **out, rc_error *err);
 
 /* The id of these bytes; *is_new tells whether they had not been seen (and so not been checked). */
 RC_MUST_CHECK
-rc_code rc_names_string(rc_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,
+rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,
                         bool *is_new, rc_error *err);
 /* The same for a string of which only the beginning is kept. */
 RC_MUST_CHECK
-rc_code rc_names_long_string(rc_names *names, const unsigned char *head, size_t n_head,
+rc_code rc_snapshot_names_long_string(rc_snapshot_names *names, const unsigned char *head, size_t n_head,
                              uint64_t n_bytes, uint32_t hash, uint32_t *id, rc_error *err);
 RC_MUST_CHECK
-rc_code rc_names_frame(rc_names *names, const rc_snapshot_frame *frame, uint32_t *id,
+rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_frame *frame, uint32_t *id,
                        rc_error *err);
 
 /* Hash of a list of frame ids, taken one at a time. */
@@ -91,7 +91,7 @@ static inline uint32_t rc_stack_hash(uint32_t hash, uint32_t frame)
     return (hash ^ frame) * 0x9E3779B1u + (hash >> 15);
 }
 RC_MUST_CHECK
-rc_code rc_names_stack(rc_names *names, const uint32_t *frames, size_t n, uint32_t hash,
+rc_code rc_snapshot_names_stack(rc_snapshot_names *names, const uint32_t *frames, size_t n, uint32_t hash,
                        uint32_t *id, rc_error *err);
 
 /* Well-formed UTF-8, surrogates allowed (Python writes them for undecodable file names). `n_cut` bytes

@@ -1,4 +1,4 @@
-/* snapshot.c — from the value of a pickle to rc_snapshot_file.
+/* snapshot_file.c — from the value of a pickle to rc_snapshot_file.
  *
  * takes  the machine at STOP: a dict of segments, traces, settings and annotations
  * gives  arrays of segments, blocks and annotations; the device of each trace of events

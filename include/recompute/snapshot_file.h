@@ -1,4 +1,4 @@
-/* snapshot.h — PyTorch CUDA memory snapshots: read safely, replayed exactly.
+/* snapshot_file.h — the file of a PyTorch CUDA memory snapshot, read without running it.
  *
  * A snapshot is a pickle from a stranger. The reader builds data only, refuses whatever names
  * code, and hands each event over as it is read, so memory does not grow with the trace. All
@@ -7,12 +7,11 @@
  * Two unit systems are kept apart (as the allocator does): *requested* bytes are what the program
  * asked for (trace events), *rounded* bytes are what the allocator set aside (segments, blocks).
  */
-#ifndef RECOMPUTE_SNAPSHOT_H
-#define RECOMPUTE_SNAPSHOT_H
+#ifndef RECOMPUTE_SNAPSHOT_FILE_H
+#define RECOMPUTE_SNAPSHOT_FILE_H
 
 #include <recompute/arena.h>
 #include <recompute/error.h>
-#include <recompute/table.h>
 
 /* ---- what the file holds ---- */
 
@@ -116,11 +115,11 @@ typedef struct rc_snapshot_settings {
     double gc_threshold;
 } rc_snapshot_settings;
 
-typedef struct rc_names rc_names;
+typedef struct rc_snapshot_names rc_snapshot_names;
 
 typedef struct rc_snapshot_file {
     const char *path;
-    const rc_names *names;
+    const rc_snapshot_names *names;
     rc_snapshot_segment *segments;
     size_t n_segments;
     rc_snapshot_block *blocks;
@@ -137,17 +136,17 @@ typedef struct rc_snapshot_file {
 } rc_snapshot_file;
 
 /* Borrowed for the life of the file; id 0 gives the empty string, no frame, no stack. */
-RC_API rc_snapshot_string rc_snapshot_string_at(const rc_names *names, uint32_t id);
-RC_API rc_snapshot_frame rc_snapshot_frame_at(const rc_names *names, uint32_t id);
-RC_API rc_snapshot_stack rc_snapshot_stack_at(const rc_names *names, uint32_t id);
-RC_API size_t rc_snapshot_count_stacks(const rc_names *names);
+RC_API rc_snapshot_string rc_snapshot_string_at(const rc_snapshot_names *names, uint32_t id);
+RC_API rc_snapshot_frame rc_snapshot_frame_at(const rc_snapshot_names *names, uint32_t id);
+RC_API rc_snapshot_stack rc_snapshot_stack_at(const rc_snapshot_names *names, uint32_t id);
+RC_API size_t rc_snapshot_count_stacks(const rc_snapshot_names *names);
 
 /* Called for each event in the file's order. `trace` numbers the lists of events as they appear;
  * which device each belongs to is known at the end (rc_snapshot_file.traces). `names` knows the
  * event's ids already. */
 typedef struct rc_snapshot_sink {
     void *state;
-    rc_code (*event)(void *state, const rc_names *names, uint32_t trace,
+    rc_code (*event)(void *state, const rc_snapshot_names *names, uint32_t trace,
                      const rc_snapshot_event *event, rc_error *err);
 } rc_snapshot_sink;
 
