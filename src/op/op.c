@@ -1,5 +1,5 @@
-/* op.c — dtypes. */
-#include <recompute/op.h>
+/* op.c — dtypes, and the table of facts. */
+#include "op/facts.h"
 
 static const struct {
     const char *name;
@@ -17,4 +17,21 @@ int64_t rc_dtype_bytes(rc_dtype dtype)
 const char *rc_dtype_name(rc_dtype dtype)
 {
     return dtypes[dtype].name;
+}
+
+static const rc_op_facts *const table[RC_OP_COUNT] = {
+#define RC_OP(name, help) [RC_OP_##name] = &rc_op_##name,
+#include "defs/ops.def"
+#undef RC_OP
+};
+
+const rc_op_facts *rc_op_find(rc_op_kind kind)
+{
+    return table[kind];
+}
+
+int64_t rc_op_no_flops(const rc_op_attr *attr)
+{
+    (void)attr;
+    return 0;
 }

@@ -1,0 +1,29 @@
+/* gemm.h — matrix products of the math library: oneDNN's dnnl_sgemm, or any CBLAS.
+ *
+ * Everything is row-major with leading dimensions. Inside an OpenMP region a product runs on the
+ * calling thread alone.
+ */
+#ifndef RC_EXEC_CPU_GEMM_H
+#define RC_EXEC_CPU_GEMM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct rc_gemm {
+    bool is_a_transposed, is_b_transposed; /* a is stored [k,m], b is stored [n,k] */
+    int64_t m, n, k;
+    float alpha, beta; /* c = alpha a b + beta c; beta 0 does not read c */
+    const float *a;
+    int64_t lda;
+    const float *b;
+    int64_t ldb;
+    float *c;
+    int64_t ldc;
+} rc_gemm;
+
+void rc_gemm_run(const rc_gemm *gemm, int n_threads);
+
+/* The library's name, for reports. */
+const char *rc_gemm_name(void);
+
+#endif

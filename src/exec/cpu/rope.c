@@ -1,0 +1,133 @@
+/* rope.c — rotary position embedding (Su et al. 2021) of every query and key head.
+ *
+ * Pair i of position t turns by t * base^(-2 i / rotary_dim). Angles come without a stored table:
+ * position t = block * RC_ROPE_STRIDE + rest, and the turn by t is the turn by the block's first
+ * position times the turn by the rest, both in double: a few thousand sines per call, exact to
+ * 1e-15 at any length. Backward turns the other way.
+ */
+#include "exec/cpu/kernels.h"
+
+#include "exec/cpu/operand.h"
+#include "op/scratch.h"
+
+#include <math.h>
+#include <omp.h>
+
+/* cos | sin of one position, `half` each */
+RC_CLONES static void turn_row(float *turn, const double *coarse, const double *fine,
+                               int64_t half, double direction)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < half; i++) {
+        double c = coarse[i] * fine[i] - coarse[half + i] * fine[half + i];
+        double s = coarse[half + i] * fine[i] + coarse[i] * fine[half + i];
+        turn[i] = (float)c;
+        turn[half + i] = (float)(direction * s);
+    }
+}
+
+typedef struct rope_row {
+    float *to;
+    const float *from; /* may be `to` */
+    const float *turn;
+    int64_t n_heads, d, half;
+    bool is_interleaved, is_added;
+} rope_row;
+
+RC_INLINE void rotate_pairs(const rope_row *row, int64_t head, int64_t step, int64_t other)
+{
+    const float *x = row->from + head * row->d, *c = row->turn, *s = row->turn + row->half;
+    float *y = row->to + head * row->d;
+#pragma omp simd
+    for (int64_t i = 0; i < row->half; i++) {
+        float x0 = x[i * step], x1 = x[i * step + other];
+        rc_put(&y[i * step], x0 * c[i] - x1 * s[i], row->is_added);
+        rc_put(&y[i * step + other], x0 * s[i] + x1 * c[i], row->is_added);
+    }
+    for (int64_t i = 2 * row->half; i < row->d && (y != x || row->is_added); i++)
+        rc_put(&y[i], x[i], row->is_added);
+}
+
+RC_CLONES static void rotate_row(const rope_row *row)
+{
+    for (int64_t head = 0; head < row->n_heads; head++)
+        if (row->is_interleaved)
+            rotate_pairs(row, head, 2, 1);
+        else
+            rotate_pairs(row, head, 1, row->half);
+}
+
+static void angle_row(double *to, int64_t position, int64_t half, const rc_op_attr *attr)
+{
+    for (int64_t i = 0; i < half; i++) {
+        double rate = pow(attr->rotary_base, -2.0 * (double)i / (double)attr->rotary_dim);
+        to[i] = cos((double)position * rate);
+        to[half + i] = sin((double)position * rate);
+    }
+}
+
+/* Tables in scratch: RC_ROPE_STRIDE rows of rests, then one row per block. */
+static void angle_tables(const rc_call *call, double *table, int64_t half)
+{
+    const int64_t n_rows = rc_rope_table_rows(call->attr->s);
+#pragma omp parallel for num_threads(call->n_threads) schedule(static)
+    for (int64_t r = 0; r < n_rows; r++) {
+        int64_t position = r < RC_ROPE_STRIDE ? r : (r - RC_ROPE_STRIDE) * RC_ROPE_STRIDE;
+        angle_row(table + r * 2 * half, position, half, call->attr);
+    }
+}
+
+typedef struct rope_job {
+    const rc_operand *to[2], *from[2]; /* query, key; `to` at NULL: not wanted */
+    double direction;
+} rope_job;
+
+static void rope(const rc_call *call, const rope_job *job)
+{
+    const rc_op_attr *attr = call->attr;
+    const int64_t half = attr->rotary_dim / 2, n_heads[2] = {attr->a, attr->g};
+    double *table = call->scratch;
+    float *turns = (float *)(table + rc_pad16(rc_rope_table_rows(attr->s) * 2 * half));
+    angle_tables(call, table, half);
+#pragma omp parallel for num_threads(call->n_threads) schedule(static)
+    for (int64_t r = 0; r < attr->n; r++) {
+        int64_t position = r % attr->s;
+        float *turn = turns + omp_get_thread_num() * rc_pad16(2 * half);
+        const double *fine = table + position % RC_ROPE_STRIDE * 2 * half;
+        const double *coarse =
+            table + (RC_ROPE_STRIDE + position / RC_ROPE_STRIDE) * 2 * half;
+        turn_row(turn, coarse, fine, half, job->direction);
+        for (int i = 0; i < 2; i++) {
+            if (!job->to[i]->at)
+                continue;
+            rope_row row = {.to = rc_f32_row(job->to[i], r),
+                            .from = rc_f32_row(job->from[i], r),
+                            .turn = turn,
+                            .n_heads = n_heads[i],
+                            .d = attr->d,
+                            .half = half,
+                            .is_interleaved = attr->is_rotary_interleaved,
+                            .is_added = job->to[i]->is_added};
+            rotate_row(&row);
+        }
+    }
+}
+
+void rc_cpu_rope_fwd(const rc_call *call)
+{
+    rc_operand q = call->out[0], k = call->out[1];
+    q.is_added = k.is_added = false;
+    rope_job job = {.to = {&q, &k}, .from = {&call->in[0], &call->in[1]}, .direction = 1};
+    rope(call, &job);
+}
+
+/* The gradients stand in d_in already (op.h); a d_out apart from d_in[0] is the query's. */
+void rc_cpu_rope_bwd(const rc_call *call)
+{
+    rc_operand q = call->d_in[0], k = call->d_in[1];
+    const rc_operand *from = call->d_out.at ? &call->d_out : &call->d_in[0];
+    q.is_added = q.is_added && from->at != q.at;
+    k.is_added = false;
+    rope_job job = {.to = {&q, &k}, .from = {from, &k}, .direction = -1};
+    rope(call, &job);
+}
