@@ -51,8 +51,6 @@ enum { RC_OP_MAX_IN = 3, RC_OP_MAX_OUT = 3 };
 
 /* Also agreed on:
  *   - one-row operands ([n], [b,a,s], [b,a,s,s], dropout's x) are contiguous; their ld is not read
- *   - rope's backward turns the gradients where they stand, in d_in[0] and d_in[1]; a d_out that
- *     lies elsewhere is read for the query instead of d_in[0]
  *   - the gradient of w_position has rows 0..s; rows beyond are not touched
  *   - dropout of attention decides on query i and key j of head t of sequence r by element
  *     ((r * a + t) * s + i) * (s rounded up to 4) + j of its stream, so where s is a multiple of 4

@@ -1,4 +1,4 @@
-/* rope.c — rotary position embedding. Backward turns the gradients back and reads nothing. */
+/* rope.c — rotary position embedding. Backward turns the gradient back and reads nothing. */
 #include "op/facts.h"
 #include "op/scratch.h"
 
@@ -12,11 +12,11 @@ static int64_t scratch_bytes(const rc_op_attr *attr, rc_dtype dtype, int n_threa
 
 const rc_op_facts rc_op_rope = {
     .name = "rope",
-    .n_in = 2,
-    .n_out = 2,
-    .grads = RC_BIT(0) | RC_BIT(1),
-    .in_place = RC_BIT(0) | RC_BIT(1),
-    .grad_in_place = RC_BIT(0) | RC_BIT(1),
+    .n_in = 1,
+    .n_out = 1,
+    .grads = RC_BIT(0),
+    .in_place = RC_BIT(0),
+    .grad_in_place = RC_BIT(0),
     .fwd_flops = rc_op_no_flops,
     .bwd_flops = rc_op_no_flops,
     .fwd_scratch_bytes = scratch_bytes,

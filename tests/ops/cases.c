@@ -5,6 +5,9 @@
 #define NORM(N, GROUPS, H) {.n = (N), .groups = (GROUPS), .h = (H), .eps = 1e-5}
 #define LINEAR(N, IN, OUT) {.n = (N), .in = (IN), .out = (OUT)}
 #define HEADS(S, B, A, G, D) .s = (S), .b = (B), .n = (S) * (B), .a = (A), .g = (G), .d = (D)
+#define ROPE(S, B, GROUPS, D, ROTARY)                                                          \
+    {.s = (S), .b = (B), .n = (S) * (B), .groups = (GROUPS), .d = (D),                         \
+     .rotary_dim = (ROTARY), .rotary_base = 10000}
 #define ATTENTION(S, B, A, G, D)                                                               \
     HEADS(S, B, A, G, D), .scale = 0.3, .is_causal = true, .random_id = 5
 #define ACT(KIND, GATED, N, F) {.n = (N), .f = (F), .act = RC_ACT_##KIND, .is_gated = (GATED)}
@@ -30,11 +33,11 @@ const op_case op_cases[] = {
     {CASE("one column", linear) LINEAR(70, 1, 1)},
     {CASE("long", linear) LINEAR(600, 20, 200)},
 
-    {CASE("halves", rope)
-     {HEADS(70, 2, 4, 2, 12), .rotary_dim = 12, .rotary_base = 10000}, .gap = 5},
-    {CASE("part", rope) {HEADS(9, 3, 2, 2, 11), .rotary_dim = 6, .rotary_base = 10000}},
+    {CASE("halves", rope) ROPE(70, 2, 4, 12, 12), .gap = 5},
+    {CASE("part", rope) ROPE(9, 3, 2, 11, 6)},
     {CASE("interleaved", rope)
-     {HEADS(131, 1, 3, 1, 16), .rotary_dim = 16, .rotary_base = 500, .is_rotary_interleaved = true}},
+     {.s = 131, .b = 1, .n = 131, .groups = 3, .d = 16, .rotary_dim = 16, .rotary_base = 500,
+      .is_rotary_interleaved = true}},
 
     {CASE("blocks", attention) {ATTENTION(128, 1, 2, 2, 16)}},
     {CASE("odd", attention) {ATTENTION(67, 2, 2, 2, 20)}},
@@ -85,6 +88,8 @@ const op_case op_cases[] = {
     {CASE("view", cross_entropy) {.n = 20, .V = 300, .loss_scale = 0.25}, .gap = 4},
     {CASE("large logits", cross_entropy) {.n = 20, .V = 65, .loss_scale = 1}, .magnitude = 90},
     {CASE("one", cross_entropy) {.n = 1, .V = 1, .loss_scale = 1}},
+
+    {CASE("view", contiguous) {.n = 37, .h = 51}, .gap = 13},
 };
 
 const int n_op_cases = sizeof op_cases / sizeof op_cases[0];

@@ -21,12 +21,13 @@ static shape in_shape(rc_op_kind kind, const rc_op_attr *a, int slot)
 {
     const shape q = {a->n, a->a * a->d, false}, k = {a->n, a->g * a->d, false};
     const shape square = {1, a->b * a->a * a->s * a->s, false}, none = {0};
+    const shape heads = {a->n, a->groups * a->d, false};
     const shape all[RC_OP_COUNT][RC_OP_MAX_IN] = {
         [RC_OP_embedding] = {{1, a->n, true}, {a->V, a->h, false}, {a->s, a->h, false}},
         [RC_OP_layernorm] = {{a->n, a->groups * a->h, false}, {1, a->h, false}, {1, a->h, false}},
         [RC_OP_rmsnorm] = {{a->n, a->groups * a->h, false}, {1, a->h, false}, none},
         [RC_OP_linear] = {{a->n, a->in, false}, {a->out, a->in, false}, {1, a->out, false}},
-        [RC_OP_rope] = {q, k, none},
+        [RC_OP_rope] = {heads, none, none},
         [RC_OP_attention] = {q, k, k},
         [RC_OP_attn_scores] = {q, k, none},
         [RC_OP_softmax] = {square, none, none},
@@ -35,21 +36,23 @@ static shape in_shape(rc_op_kind kind, const rc_op_attr *a, int slot)
         [RC_OP_bias_dropout_add] = {{a->n, a->h, false}, {a->n, a->h, false}, {1, a->h, false}},
         [RC_OP_activation] = {{a->n, a->is_gated ? 2 * a->f : a->f, false}, none, none},
         [RC_OP_cross_entropy] = {{a->n, a->V, false}, {1, a->n, true}, none},
+        [RC_OP_contiguous] = {{a->n, a->h, false}, none, none},
     };
     return all[kind][slot];
 }
 
 static shape out_shape(rc_op_kind kind, const rc_op_attr *a, int slot)
 {
-    const shape q = {a->n, a->a * a->d, false}, k = {a->n, a->g * a->d, false};
+    const shape q = {a->n, a->a * a->d, false};
     const shape square = {1, a->b * a->a * a->s * a->s, false}, none = {0};
+    const shape heads = {a->n, a->groups * a->d, false};
     const shape row = {1, a->n * a->groups, false}, wide = {a->n, a->groups * a->h, false};
     const shape all[RC_OP_COUNT][RC_OP_MAX_OUT] = {
         [RC_OP_embedding] = {{a->n, a->h, false}, none, none},
         [RC_OP_layernorm] = {wide, row, row},
         [RC_OP_rmsnorm] = {wide, row, none},
         [RC_OP_linear] = {{a->n, a->out, false}, none, none},
-        [RC_OP_rope] = {q, k, none},
+        [RC_OP_rope] = {heads, none, none},
         [RC_OP_attention] = {q, {1, a->b * a->a * a->s, false}, none},
         [RC_OP_attn_scores] = {square, none, none},
         [RC_OP_softmax] = {square, none, none},
@@ -58,6 +61,7 @@ static shape out_shape(rc_op_kind kind, const rc_op_attr *a, int slot)
         [RC_OP_bias_dropout_add] = {{a->n, a->h, false}, none, none},
         [RC_OP_activation] = {{a->n, a->f, false}, none, none},
         [RC_OP_cross_entropy] = {{1, 1, false}, {1, a->n, false}, none},
+        [RC_OP_contiguous] = {{a->n, a->h, false}, none, none},
     };
     return all[kind][slot];
 }
@@ -219,9 +223,6 @@ void run_fwd(const rc_backend *backend, op_set *set, int n_threads)
 void run_bwd(const rc_backend *backend, op_set *set, int n_threads)
 {
     rc_call call = call_open(set, rc_op_find(set->at->kind)->bwd_scratch_bytes, n_threads);
-    /* rope turns the gradient where it stands */
-    if (set->at->kind == RC_OP_rope)
-        call.d_out.at = NULL;
     backend->bwd[set->at->kind](&call);
     call_close(set);
 }

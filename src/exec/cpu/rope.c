@@ -1,4 +1,4 @@
-/* rope.c — rotary position embedding (Su et al. 2021) of every query and key head.
+/* rope.c — rotary position embedding (Su et al. 2021) of every head.
  *
  * Pair i of position t turns by t * base^(-2 i / rotary_dim). Angles come without a stored table:
  * position t = block * RC_ROPE_STRIDE + rest, and the turn by t is the turn by the block's first
@@ -77,15 +77,12 @@ static void angle_tables(const rc_call *call, double *table, int64_t half)
     }
 }
 
-typedef struct rope_job {
-    const rc_operand *to[2], *from[2]; /* query, key; `to` at NULL: not wanted */
-    double direction;
-} rope_job;
-
-static void rope(const rc_call *call, const rope_job *job)
+/* to (+)= from, turned by each row's position in `direction` */
+static void rope(const rc_call *call, const rc_operand *to, const rc_operand *from,
+                 double direction)
 {
     const rc_op_attr *attr = call->attr;
-    const int64_t half = attr->rotary_dim / 2, n_heads[2] = {attr->a, attr->g};
+    const int64_t half = attr->rotary_dim / 2;
     double *table = call->scratch;
     float *turns = (float *)(table + rc_pad16(rc_rope_table_rows(attr->s) * 2 * half));
     angle_tables(call, table, half);
@@ -96,38 +93,26 @@ static void rope(const rc_call *call, const rope_job *job)
         const double *fine = table + position % RC_ROPE_STRIDE * 2 * half;
         const double *coarse =
             table + (RC_ROPE_STRIDE + position / RC_ROPE_STRIDE) * 2 * half;
-        turn_row(turn, coarse, fine, half, job->direction);
-        for (int i = 0; i < 2; i++) {
-            if (!job->to[i]->at)
-                continue;
-            rope_row row = {.to = rc_f32_row(job->to[i], r),
-                            .from = rc_f32_row(job->from[i], r),
-                            .turn = turn,
-                            .n_heads = n_heads[i],
-                            .d = attr->d,
-                            .half = half,
-                            .is_interleaved = attr->is_rotary_interleaved,
-                            .is_added = job->to[i]->is_added};
-            rotate_row(&row);
-        }
+        rope_row row = {.to = rc_f32_row(to, r),
+                        .from = rc_f32_row(from, r),
+                        .turn = turn,
+                        .n_heads = attr->groups,
+                        .d = attr->d,
+                        .half = half,
+                        .is_interleaved = attr->is_rotary_interleaved,
+                        .is_added = to->is_added};
+        turn_row(turn, coarse, fine, half, direction);
+        rotate_row(&row);
     }
 }
 
 void rc_cpu_rope_fwd(const rc_call *call)
 {
-    rc_operand q = call->out[0], k = call->out[1];
-    q.is_added = k.is_added = false;
-    rope_job job = {.to = {&q, &k}, .from = {&call->in[0], &call->in[1]}, .direction = 1};
-    rope(call, &job);
+    rope(call, &call->out[0], &call->in[0], 1);
 }
 
-/* The gradients stand in d_in already (op.h); a d_out apart from d_in[0] is the query's. */
 void rc_cpu_rope_bwd(const rc_call *call)
 {
-    rc_operand q = call->d_in[0], k = call->d_in[1];
-    const rc_operand *from = call->d_out.at ? &call->d_out : &call->d_in[0];
-    q.is_added = q.is_added && from->at != q.at;
-    k.is_added = false;
-    rope_job job = {.to = {&q, &k}, .from = {from, &k}, .direction = -1};
-    rope(call, &job);
+    if (call->d_in[0].at)
+        rope(call, &call->d_in[0], &call->d_out, -1);
 }

@@ -26,27 +26,21 @@ static void rotate_head(const rc_call *call, const rc_operand *to, const rc_oper
 }
 
 static void rotate(const rc_call *call, const rc_operand *to, const rc_operand *from,
-                   int64_t n_heads, double direction)
+                   double direction)
 {
     for (int64_t row = 0; row < call->attr->n && to->at; row++)
-        for (int64_t head = 0; head < n_heads; head++)
+        for (int64_t head = 0; head < call->attr->groups; head++)
             rotate_head(call, to, from, row, head, direction);
 }
 
 void rc_naive_rope_fwd(const rc_call *call)
 {
-    rotate(call, &call->out[0], &call->in[0], call->attr->a, 1);
-    rotate(call, &call->out[1], &call->in[1], call->attr->g, 1);
+    rotate(call, &call->out[0], &call->in[0], 1);
 }
 
 void rc_naive_rope_bwd(const rc_call *call)
 {
-    rc_operand q = call->d_in[0], k = call->d_in[1];
-    const rc_operand *from = call->d_out.at ? &call->d_out : &q;
-    q.is_added = q.is_added && from->at != q.at;
-    k.is_added = false;
-    rotate(call, &q, from, call->attr->a, -1);
-    rotate(call, &k, &k, call->attr->g, -1);
+    rotate(call, &call->d_in[0], &call->d_out, -1);
 }
 
 /* Heads are numbered over sequences too: head = seq * a + head of the sequence. Row of position i

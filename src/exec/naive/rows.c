@@ -1,4 +1,5 @@
-/* rows.c — embedding, linear, activation, dropout, the residual's end and the loss, plainly. */
+/* rows.c — embedding, linear, activation, dropout, the residual's end, the loss and a copy,
+ * plainly. */
 #include "base/random.h"
 #include "exec/naive/naive.h"
 
@@ -229,4 +230,21 @@ void rc_naive_cross_entropy_bwd(const rc_call *call)
             rc_set(&call->d_in[0], r, i, scale * (p - (i == target)));
         }
     }
+}
+
+static void copy(const rc_call *call, const rc_operand *to, const rc_operand *from)
+{
+    for (int64_t r = 0; r < call->attr->n; r++)
+        for (int64_t i = 0; i < call->attr->h; i++)
+            rc_set(to, r, i, rc_get(from, r, i));
+}
+
+void rc_naive_contiguous_fwd(const rc_call *call)
+{
+    copy(call, &call->out[0], &call->in[0]);
+}
+
+void rc_naive_contiguous_bwd(const rc_call *call)
+{
+    copy(call, &call->d_in[0], &call->d_out);
 }
