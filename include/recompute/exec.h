@@ -17,6 +17,9 @@ typedef struct rc_run_options {
     /* Fill every buffer with 0xFF (reads as NaN) before its first and after its last instruction, so
      * that a liveness fault is a NaN at the culprit. */
     bool is_poisoned;
+    /* Mark the step part of the arena, and some room behind it, before the run:
+     * rc_run_touched_bytes then tells what kernels really wrote instead of what they were handed. */
+    bool is_watched;
 } rc_run_options;
 
 /* One weight as the loop around the run sees it; pointers into the arena. */
@@ -57,7 +60,8 @@ RC_API double rc_run_update(rc_run *run, const rc_update *update);
  * until the next call. [b*s, V], NULL before the first. */
 RC_API const void *rc_run_logits(const rc_run *run);
 
-/* Bytes of the arena from its start to the last one that a kernel was ever handed. */
+/* Bytes of the arena from its start to the last one that a kernel was handed, or, in a watched run,
+ * to the last one that was written; rounded up to RC_ALIGN. */
 RC_API int64_t rc_run_touched_bytes(const rc_run *run);
 RC_API int64_t rc_run_arena_bytes(const rc_run *run);
 /* Seconds spent in each instruction since the run was opened, [schedule->n_instrs]. */

@@ -1,0 +1,127 @@
+/* law.h — the grid that the laws are tried on: sample models x settings x attention cores x threads. */
+#ifndef RC_TESTS_LAW_H
+#define RC_TESTS_LAW_H
+
+#include <recompute/recompute.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* One sample model: overrides that make it. Sizes are odd on purpose: no dimension hides another. */
+typedef struct law_model {
+    const char *name;
+    const char *words[32];
+} law_model;
+
+#define LAW_COMMON                                                                             \
+    "model.num_layers=3", "model.hidden_size=48", "model.num_attention_heads=4",               \
+        "model.seq_length=37", "model.vocab_size=101", "train.micro_batch_size=2",             \
+        "model.make_vocab_size_divisible_by=1", "model.hidden_dropout=0.1",                    \
+        "model.attention_dropout=0.15"
+
+static const law_model law_models[] = {
+    {"gpt", {LAW_COMMON, "model.activation_func=gelu_tanh"}},
+    {"gpt-no-dropout",
+     {LAW_COMMON, "model.activation_func=gelu", "model.hidden_dropout=0",
+      "model.attention_dropout=0"}},
+    {"llama",
+     {LAW_COMMON, "model.normalization=RMSNorm", "model.position_embedding_type=rope",
+      "model.gated_linear_unit=true", "model.activation_func=silu", "model.num_query_groups=2",
+      "model.add_bias_linear=false", "model.share_embeddings_and_output_weights=false",
+      "model.ffn_hidden_size=80"}},
+    {"llama-qk-norm",
+     {LAW_COMMON, "model.normalization=RMSNorm", "model.position_embedding_type=rope",
+      "model.gated_linear_unit=true", "model.activation_func=silu", "model.num_query_groups=1",
+      "model.add_bias_linear=false", "model.qk_layernorm=true", "model.kv_channels=20"}},
+    {"mixed",
+     {LAW_COMMON, "model.position_embedding_type=rope", "model.rotary_percent=0.5",
+      "model.activation_func=squared_relu", "model.add_bias_linear=false",
+      "model.add_qkv_bias=true", "model.qk_layernorm=true", "model.num_layers=5"}},
+};
+enum { LAW_N_MODELS = sizeof law_models / sizeof *law_models };
+
+static const char *const law_cores[] = {"fused", "unfused"};
+
+static const char *const law_settings[] = {"none",
+                                           "selective/[]",
+                                           "selective/core_attn",
+                                           "selective/layernorm",
+                                           "selective/mlp",
+                                           "selective/core_attn+layernorm",
+                                           "selective/core_attn+mlp",
+                                           "selective/layernorm+mlp",
+                                           "selective/core_attn+layernorm+mlp",
+                                           "full/uniform/1",
+                                           "full/uniform/2",
+                                           "full/uniform/3",
+                                           "full/uniform/100",
+                                           "full/block/1",
+                                           "full/block/2",
+                                           "full/block/100"};
+enum { LAW_N_SETTINGS = sizeof law_settings / sizeof *law_settings };
+
+/* Fails the test with the library's own message. */
+static void law_check(rc_code code, const rc_error *err)
+{
+    if (code != RC_OK)
+        fail_msg("%s (%s)", err->msg, err->raised_at ? err->raised_at : "?");
+}
+
+static rc_config *law_config(const law_model *model, const char *core, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_doc *doc;
+    rc_config *cfg;
+    const char *words[40];
+    char backend[64];
+    size_t n = 0;
+    while (n < 32 && model->words[n]) {
+        words[n] = model->words[n];
+        n++;
+    }
+    snprintf(backend, sizeof backend, "model.attention_backend=%s", core);
+    words[n++] = backend;
+    law_check(rc_override_read(words, n, mem, &doc, &err), &err);
+    rc_input input = {doc, RC_FROM_OVERRIDE};
+    law_check(rc_config_make(&input, 1, mem, &cfg, &err), &err);
+    law_check(rc_config_refuse_unknown(cfg, &err), &err);
+    return cfg;
+}
+
+static rc_graph *law_graph(const law_model *model, const char *core, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_graph *graph;
+    law_check(
+        rc_graph_make(law_config(model, core, mem), RC_PROFILE_ENGINE, 0, mem, &graph, &err),
+        &err);
+    return graph;
+}
+
+static rc_policy *law_policy(const rc_graph *graph, const char *name, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_setting setting;
+    rc_policy *policy;
+    assert_true(rc_setting_parse(name, &setting));
+    law_check(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
+    return policy;
+}
+
+static rc_schedule *law_schedule(const rc_graph *graph, const char *setting, int n_threads,
+                                 rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_schedule *schedule;
+    law_check(
+        rc_schedule_make(law_policy(graph, setting, mem), n_threads, mem, &schedule, &err), &err);
+    return schedule;
+}
+
+#endif

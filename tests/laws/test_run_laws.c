@@ -1,0 +1,156 @@
+/* test_run_laws.c — what holds when schedules run: predicted is used, recompute is retain. */
+#include "law.h"
+
+enum { N_MICRO = 2, N_STEPS = 2 };
+
+/* Everything a setting may not change: losses, gradients and weights of two steps. */
+typedef struct outcome {
+    double losses[N_STEPS * N_MICRO];
+    double norms[N_STEPS];
+    float *grads, *weights;
+    int64_t n;
+} outcome;
+
+static void fill_tokens(const rc_graph *graph, int draw, int32_t *tokens, int32_t *targets)
+{
+    uint32_t x = 12345u + 777u * (uint32_t)draw;
+    for (int64_t i = 0; i < graph->dims.N; i++) {
+        x = x * 1664525u + 1013904223u;
+        tokens[i] = (int32_t)(x >> 8) % (int32_t)graph->dims.V;
+        x = x * 1664525u + 1013904223u;
+        targets[i] = i % 11 == 3 ? -1 : (int32_t)(x >> 8) % (int32_t)graph->dims.V;
+    }
+}
+
+static void copy_params(const rc_run *run, outcome *out, rc_arena *mem)
+{
+    int n_params;
+    rc_error err = {0};
+    const rc_run_param *params = rc_run_params(run, &n_params);
+    out->n = 0;
+    for (int i = 0; i < n_params; i++)
+        out->n += params[i].tensor->n_elem;
+    law_check(RC_NEW(mem, &out->grads, out->n, &err), &err);
+    law_check(RC_NEW(mem, &out->weights, out->n, &err), &err);
+    int64_t at = 0;
+    for (int i = 0; i < n_params; i++) {
+        size_t bytes = (size_t)params[i].tensor->bytes;
+        memcpy(out->grads + at, params[i].grad, bytes);
+        memcpy(out->weights + at, params[i].weight, bytes);
+        at += params[i].tensor->n_elem;
+    }
+}
+
+static outcome run_steps(const rc_schedule *schedule, const char *name, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_run *run;
+    outcome out = {.n = 0};
+    int32_t tokens[4096], targets[4096];
+    rc_run_options options = {.seed = 42, .n_micro_batches = N_MICRO, .is_poisoned = true};
+    law_check(rc_run_open(schedule, &options, &run, &err), &err);
+    rc_run_init_weights(run);
+    for (int step = 0; step < N_STEPS; step++) {
+        for (int micro = 0; micro < N_MICRO; micro++) {
+            fill_tokens(schedule->graph, step * N_MICRO + micro, tokens, targets);
+            out.losses[step * N_MICRO + micro] =
+                rc_run_micro(run, tokens, targets, step, micro);
+        }
+        rc_update update = {.lr = 1e-3,
+                            .weight_decay = 0.1,
+                            .beta1 = 0.9,
+                            .beta2 = 0.95,
+                            .eps = 1e-8,
+                            .clip_grad = 1,
+                            .step = step + 1};
+        out.norms[step] = rc_run_update(run, &update);
+    }
+    copy_params(run, &out, mem);
+    for (int i = 0; i < N_STEPS * N_MICRO; i++)
+        if (!(out.losses[i] > 0 && out.losses[i] < 20))
+            fail_msg("%s: loss %g", name, out.losses[i]);
+    rc_run_close(run);
+    return out;
+}
+
+static void need_same(const outcome *control, const outcome *other, const char *name)
+{
+    if (memcmp(control->losses, other->losses, sizeof control->losses) != 0)
+        fail_msg("%s: the losses differ: %.9g, not %.9g", name, other->losses[0],
+                 control->losses[0]);
+    assert_int_equal(control->n, other->n);
+    for (int64_t i = 0; i < control->n; i++)
+        if (memcmp(&control->grads[i], &other->grads[i], sizeof(float)) != 0)
+            fail_msg("%s: gradient %lld is %.9g, not %.9g", name, (long long)i,
+                     (double)other->grads[i], (double)control->grads[i]);
+    if (memcmp(control->weights, other->weights, (size_t)control->n * sizeof(float)) != 0 ||
+        memcmp(control->norms, other->norms, sizeof control->norms) != 0)
+        fail_msg("%s: weights differ", name);
+}
+
+/* Loss, every gradient and every weight after two steps of two micro-batches, dropouts on, are the
+ * same bits under every setting. */
+static void every_setting_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < LAW_N_MODELS; m++)
+        for (size_t c = 0; c < 2; c++)
+            for (int threads = 1; threads <= 2; threads++) {
+                rc_arena *mem = rc_arena_open();
+                rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+                outcome control =
+                    run_steps(law_schedule(graph, "none", threads, mem), "none", mem);
+                for (size_t i = 1; i < LAW_N_SETTINGS; i++) {
+                    char name[200];
+                    snprintf(name, sizeof name, "%s %s %s, %d threads", law_models[m].name,
+                             law_cores[c], law_settings[i], threads);
+                    outcome other = run_steps(
+                        law_schedule(graph, law_settings[i], threads, mem), name, mem);
+                    need_same(&control, &other, name);
+                }
+                rc_arena_close(mem);
+            }
+}
+
+/* What cost predicts, what the arena holds and what kernels really wrote are one number. */
+static void predicted_peak_is_what_a_run_touches(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < LAW_N_MODELS; m++)
+        for (size_t c = 0; c < 2; c++)
+            for (int threads = 1; threads <= 2; threads++) {
+                rc_arena *mem = rc_arena_open();
+                rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+                for (size_t i = 0; i < LAW_N_SETTINGS; i++) {
+                    rc_error err = {0};
+                    rc_run *run;
+                    rc_cost *cost;
+                    int32_t tokens[4096], targets[4096];
+                    rc_schedule *schedule = law_schedule(graph, law_settings[i], threads, mem);
+                    law_check(rc_cost_make(schedule, mem, &cost, &err), &err);
+                    rc_run_options options = {
+                        .seed = 1, .n_micro_batches = 1, .is_watched = true};
+                    law_check(rc_run_open(schedule, &options, &run, &err), &err);
+                    rc_run_init_weights(run);
+                    fill_tokens(graph, 0, tokens, targets);
+                    rc_run_micro(run, tokens, targets, 0, 0);
+                    rc_run_update(run, &(rc_update){.lr = 1e-3, .eps = 1e-8, .step = 1});
+                    int64_t touched = rc_run_touched_bytes(run);
+                    if (touched != cost->peak_bytes || rc_run_arena_bytes(run) != touched)
+                        fail_msg("%s %s %s: predicted %lld, touched %lld", law_models[m].name,
+                                 law_cores[c], law_settings[i], (long long)cost->peak_bytes,
+                                 (long long)touched);
+                    rc_run_close(run);
+                }
+                rc_arena_close(mem);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_setting_gives_the_same_bits),
+        cmocka_unit_test(predicted_peak_is_what_a_run_touches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
