@@ -9,7 +9,15 @@
 
 #include <recompute/error.h>
 
-typedef enum rc_dtype { RC_F32, RC_BF16, RC_F16, RC_U8, RC_I32, RC_I64, RC_DTYPE_COUNT } rc_dtype;
+typedef enum rc_dtype {
+    RC_F32,
+    RC_BF16,
+    RC_F16,
+    RC_U8,
+    RC_I32,
+    RC_I64,
+    RC_DTYPE_COUNT
+} rc_dtype;
 RC_API int64_t rc_dtype_bytes(rc_dtype dtype);
 RC_API const char *rc_dtype_name(rc_dtype dtype);
 
@@ -59,34 +67,34 @@ enum { RC_OP_MAX_IN = 3, RC_OP_MAX_OUT = 3 };
  *
  * Attributes; only those an op's row names are set, the others are 0. */
 typedef struct rc_op_attr {
-    int64_t s, b, n;        /* n = b*s */
-    int64_t h;              /* width of a row: of a norm (per group), embedding, bias_dropout_add */
-    int64_t groups;         /* norms over heads, rope: groups per token; else 1 */
-    int64_t in, out;        /* linear */
-    int64_t a, g, d;        /* attention family, rope */
-    int64_t f;              /* activation: width of y */
-    int64_t V;              /* embedding, cross_entropy */
-    int64_t n_elem;         /* dropout: elements */
-    int64_t rotary_dim;     /* rope: leading elements of each head that rotate */
-    double rotary_base;     /* rope */
+    int64_t s, b, n;    /* n = b*s */
+    int64_t h;          /* width of a row: of a norm (per group), embedding, bias_dropout_add */
+    int64_t groups;     /* norms over heads, rope: groups per token; else 1 */
+    int64_t in, out;    /* linear */
+    int64_t a, g, d;    /* attention family, rope */
+    int64_t f;          /* activation: width of y */
+    int64_t V;          /* embedding, cross_entropy */
+    int64_t n_elem;     /* dropout: elements */
+    int64_t rotary_dim; /* rope: leading elements of each head that rotate */
+    double rotary_base; /* rope */
     bool is_rotary_interleaved;
     bool is_causal;
-    bool is_gated;          /* activation */
+    bool is_gated; /* activation */
     rc_act act;
-    double eps;             /* norms */
-    double scale;           /* attention scores */
-    double p;               /* dropout probability */
-    double loss_scale;      /* cross_entropy backward: dlogits *= loss_scale (1 / micro-batches) */
-    uint32_t random_id;     /* which stream of draws: unique per (layer, op) of the model */
+    double eps;         /* norms */
+    double scale;       /* attention scores */
+    double p;           /* dropout probability */
+    double loss_scale;  /* cross_entropy backward: dlogits *= loss_scale (1 / micro-batches) */
+    uint32_t random_id; /* which stream of draws: unique per (layer, op) of the model */
 } rc_op_attr;
 
 typedef struct rc_op_facts {
     const char *name;
-    int n_in, n_out;     /* at most; optional operands may be absent */
-    uint32_t needs_in;   /* bit i: backward reads in[i] */
-    uint32_t needs_out;  /* bit i: backward reads out[i] */
-    uint32_t grads;      /* bit i: backward writes the gradient of in[i] */
-    uint32_t in_place;   /* bit i: out[i] may stand in the storage of in[i] */
+    int n_in, n_out;    /* at most; optional operands may be absent */
+    uint32_t needs_in;  /* bit i: backward reads in[i] */
+    uint32_t needs_out; /* bit i: backward reads out[i] */
+    uint32_t grads;     /* bit i: backward writes the gradient of in[i] */
+    uint32_t in_place;  /* bit i: out[i] may stand in the storage of in[i] */
     /* Bit i: the gradient of in[i] may stand in the storage of the gradient of out[0] (or, for
      * cross_entropy, of the logits themselves); rope and softmax transform it in place. */
     uint32_t grad_in_place;

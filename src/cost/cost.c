@@ -103,6 +103,7 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
         {"bwd_flops", "backward", RC_UNIT_FLOPS},
         {"recompute_flops", "recomputed", RC_UNIT_FLOPS},
         {"recompute_ratio", "recomputed / (forward + backward)", RC_UNIT_RATIO},
+        {"recompute_moved_bytes", "moved by recompute", RC_UNIT_BYTES},
         {"threads", "threads", RC_UNIT_COUNT}};
     const rc_schedule *s = cost->schedule;
     const rc_instr *peak = &s->instrs[cost->peak_instr];
@@ -110,7 +111,7 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
     const char *setting;
     RC_TRY(rc_arena_printf(mem, &setting, err, "%s", rc_setting_name(&s->setting, name)));
     rc_cell *row;
-    RC_TRY(rc_table_make(mem, "summary", NULL, columns, 15, out, err));
+    RC_TRY(rc_table_make(mem, "summary", NULL, columns, 16, out, err));
     RC_TRY(rc_table_add_row(*out, &row, err));
     row[0] = rc_cell_text(setting);
     row[1] = rc_cell_int(cost->peak_bytes);
@@ -129,7 +130,8 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
     row[12] = rc_cell_int(cost->recompute_flops);
     row[13] = rc_cell_real((double)cost->recompute_flops /
                            (double)(cost->fwd_flops + cost->bwd_flops));
-    row[14] = rc_cell_int(s->n_threads);
+    row[14] = rc_cell_int(s->recompute_moved_bytes);
+    row[15] = rc_cell_int(s->n_threads);
     return RC_OK;
 }
 
@@ -170,6 +172,20 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->part, y->part);
 }
 
+/* What a buffer holds last: an op that works in place leaves its own result in the storage. */
+static int content_of(const rc_graph *graph, const rc_buffer *buffer)
+{
+    int content = buffer->tensor;
+    if (buffer->category != RC_CATEGORY_ACTIVATIONS &&
+        buffer->category != RC_CATEGORY_RECOMPUTED)
+        return content;
+    for (int i = content + 1; i < graph->n_tensors; i++)
+        if (graph->tensors[i].storage == buffer->tensor && graph->tensors[i].view_of < 0 &&
+            graph->tensors[i].n_elem == graph->tensors[buffer->tensor].n_elem)
+            content = i;
+    return content;
+}
+
 /* Buffers alive at the peak, those of the same part and category over all layers added up. */
 static rc_code collect_alive(const rc_cost *cost, rc_arena *mem, alive_part **out, size_t *n,
                              rc_error *err)
@@ -181,14 +197,15 @@ static rc_code collect_alive(const rc_cost *cost, rc_arena *mem, alive_part **ou
         const rc_buffer *b = &s->buffers[i];
         if (!is_alive(b, cost->peak_instr))
             continue;
-        const char *part = b->tensor >= 0 ? s->graph->tensors[b->tensor].part : "scratch";
+        int content = content_of(s->graph, b);
+        const char *part = content >= 0 ? s->graph->tensors[content].part : "scratch";
         const char *category = rc_category_name(b->category);
         size_t at = 0;
         while (at < *n && (strcmp((*out)[at].part, part) != 0 ||
                            strcmp((*out)[at].category, category) != 0))
             at++;
         if (at == *n) {
-            const char *label = b->tensor >= 0 ? label_of(s->graph, b->tensor) : NULL;
+            const char *label = content >= 0 ? label_of(s->graph, content) : NULL;
             (*out)[(*n)++] = (alive_part){.part = part, .category = category, .label = label};
         }
         (*out)[at].n++;

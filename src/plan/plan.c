@@ -22,7 +22,10 @@ static rc_code price(const rc_graph *graph, const rc_setting *setting, int n_thr
     RC_TRY(rc_schedule_make(policy, n_threads, mem, &schedule, err));
     *out = (rc_candidate){.setting = *setting,
                           .peak_bytes = schedule->arena_bytes,
-                          .recompute_flops = schedule->recompute_flops};
+                          .recompute_flops = schedule->recompute_flops,
+                          .recompute_moved_bytes = schedule->recompute_moved_bytes,
+                          .replay_cost = schedule->recompute_flops +
+                                         RC_FLOPS_PER_BYTE * schedule->recompute_moved_bytes};
     rc_arena_rewind(mem, mark);
     return RC_OK;
 }
@@ -58,8 +61,8 @@ static size_t list_settings(const rc_graph *graph, rc_setting *out)
 static int by_cost(const void *a, const void *b)
 {
     const rc_candidate *x = a, *y = b;
-    if (x->recompute_flops != y->recompute_flops)
-        return x->recompute_flops < y->recompute_flops ? -1 : 1;
+    if (x->replay_cost != y->replay_cost)
+        return x->replay_cost < y->replay_cost ? -1 : 1;
     return x->peak_bytes < y->peak_bytes ? -1 : x->peak_bytes > y->peak_bytes;
 }
 
@@ -117,9 +120,10 @@ rc_code rc_plan_table(const rc_plan *plan, rc_arena *mem, rc_table **out, rc_err
     static const rc_column columns[] = {{"setting", NULL, RC_UNIT_TEXT},
                                         {"peak_bytes", "peak", RC_UNIT_BYTES},
                                         {"recompute_flops", "recomputed", RC_UNIT_FLOPS},
+                                        {"recompute_moved_bytes", "moved again", RC_UNIT_BYTES},
                                         {"fits", NULL, RC_UNIT_BOOL},
                                         {"front", "Pareto front", RC_UNIT_BOOL}};
-    RC_TRY(rc_table_make(mem, "plan", "settings, cheapest first", columns, 5, out, err));
+    RC_TRY(rc_table_make(mem, "plan", "settings, cheapest first", columns, 6, out, err));
     for (size_t i = 0; i < plan->n; i++) {
         const rc_candidate *candidate = &plan->candidates[i];
         char buf[160];
@@ -131,8 +135,9 @@ rc_code rc_plan_table(const rc_plan *plan, rc_arena *mem, rc_table **out, rc_err
         row[0] = rc_cell_text(name);
         row[1] = rc_cell_int(candidate->peak_bytes);
         row[2] = rc_cell_int(candidate->recompute_flops);
-        row[3] = rc_cell_int(candidate->is_fitting);
-        row[4] = rc_cell_int(candidate->is_front);
+        row[3] = rc_cell_int(candidate->recompute_moved_bytes);
+        row[4] = rc_cell_int(candidate->is_fitting);
+        row[5] = rc_cell_int(candidate->is_front);
     }
     return RC_OK;
 }

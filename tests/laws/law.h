@@ -120,7 +120,8 @@ static rc_schedule *law_schedule(const rc_graph *graph, const char *setting, int
     rc_error err = {0};
     rc_schedule *schedule;
     law_check(
-        rc_schedule_make(law_policy(graph, setting, mem), n_threads, mem, &schedule, &err), &err);
+        rc_schedule_make(law_policy(graph, setting, mem), n_threads, mem, &schedule, &err),
+        &err);
     return schedule;
 }
 

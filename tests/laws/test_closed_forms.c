@@ -25,11 +25,11 @@ static const form_case forms[] = {
     {"tensor + sequence parallel, full", "full/uniform/1", 8, true, 0, 2, 0},
 };
 
-static const law_model gpt3 = {
-    "gpt-3 175B shape",
-    {"model.num_layers=3", "model.hidden_size=12288", "model.num_attention_heads=96",
-     "model.seq_length=2048", "model.vocab_size=51200", "train.micro_batch_size=2",
-     "model.bf16=true", "model.activation_func=gelu_tanh"}};
+static const law_model gpt3 = {"gpt-3 175B shape",
+                               {"model.num_layers=3", "model.hidden_size=12288",
+                                "model.num_attention_heads=96", "model.seq_length=2048",
+                                "model.vocab_size=51200", "train.micro_batch_size=2",
+                                "model.bf16=true", "model.activation_func=gelu_tanh"}};
 
 static void retained_bytes_match_korthikanti(void **state)
 {
@@ -44,9 +44,9 @@ static void retained_bytes_match_korthikanti(void **state)
         cfg->tensor_model_parallel_size = form->t;
         cfg->sequence_parallel = form->has_sequence_parallel;
         law_check(rc_graph_make(cfg, RC_PROFILE_MEGATRON_LOCAL, 0, mem, &graph, &err), &err);
-        law_check(rc_cost_layer(law_policy(graph, form->setting, mem), 1, mem, &bytes, &stats,
-                                &err),
-                  &err);
+        law_check(
+            rc_cost_layer(law_policy(graph, form->setting, mem), 1, mem, &bytes, &stats, &err),
+            &err);
         const int64_t s = 2048, b = 2, h = 12288, a = 96;
         int64_t expected = s * b * h * form->plain + s * b * h * form->over_t / form->t +
                            form->scores * a * s * s * b / form->t;
@@ -90,8 +90,8 @@ static void retained_bytes_of_a_llama_layer_under_transformer_engine(void **stat
         int64_t bytes, stats;
         rc_config *cfg = law_config(&llama, "fused", mem);
         law_check(rc_graph_make(cfg, RC_PROFILE_MEGATRON_TE, 0, mem, &graph, &err), &err);
-        law_check(rc_cost_layer(law_policy(graph, cases[i].setting, mem), 1, mem, &bytes, &stats,
-                                &err),
+        law_check(rc_cost_layer(law_policy(graph, cases[i].setting, mem), 1, mem, &bytes,
+                                &stats, &err),
                   &err);
         if (bytes + stats != 8192 * cases[i].bytes_per_token)
             fail_msg("%s: %lld bytes a token, not %lld", cases[i].setting,

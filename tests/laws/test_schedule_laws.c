@@ -130,7 +130,8 @@ static void a_label_pays(void **state)
                 rc_error err = {0};
                 rc_policy *policy;
                 rc_schedule *schedule;
-                labels[i] = (i & 1 ? bits[0] : 0) | (i & 2 ? bits[1] : 0) | (i & 4 ? bits[2] : 0);
+                labels[i] =
+                    (i & 1 ? bits[0] : 0) | (i & 2 ? bits[1] : 0) | (i & 4 ? bits[2] : 0);
                 rc_setting setting = {.granularity = RC_GRANULARITY_SELECTIVE,
                                       .labels = labels[i]};
                 law_check(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
@@ -143,11 +144,12 @@ static void a_label_pays(void **state)
                     if (i == j || !covers(labels[j], labels[i]))
                         continue;
                     if (retained[j] > retained[i] || flops[j] < flops[i])
-                        fail_msg("%s %s: labels %x retain %lld at %lld flops, %x retain %lld at "
-                                 "%lld",
-                                 law_models[m].name, law_cores[c], labels[i],
-                                 (long long)retained[i], (long long)flops[i], labels[j],
-                                 (long long)retained[j], (long long)flops[j]);
+                        fail_msg(
+                            "%s %s: labels %x retain %lld at %lld flops, %x retain %lld at "
+                            "%lld",
+                            law_models[m].name, law_cores[c], labels[i], (long long)retained[i],
+                            (long long)flops[i], labels[j], (long long)retained[j],
+                            (long long)flops[j]);
                 }
             rc_arena_close(mem);
         }

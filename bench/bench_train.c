@@ -1,0 +1,282 @@
+/* bench_train.c — tokens per second of whole steps against the practical bound of the same shape,
+ * measured in the same run, and what each setting adds over the time of what it replays.
+ *
+ * The bound: the math library's own best time for the model's very products (forward, dgrad, wgrad),
+ * attention's causal half at the library's best rate, and one pass over the optimizer's state;
+ * everything else free. Medians of `N_STEPS` steps, settings interleaved, against the best of many
+ * for the bound.
+ *
+ *   bench_train [gpt|llama] [THREADS]
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <recompute/recompute.h>
+
+#include "exec/cpu/gemm.h"
+#include "exec/cpu/optimizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { N_STEPS = 7, N_WARM = 2, MAX_SETTINGS = 8 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void need(rc_code code, const rc_error *err)
+{
+    if (code == RC_OK)
+        return;
+    fprintf(stderr, "%s\n", err->msg);
+    exit(1);
+}
+
+static const char *const gpt[] = {"model.num_layers=6",
+                                  "model.hidden_size=384",
+                                  "model.num_attention_heads=6",
+                                  "model.seq_length=256",
+                                  "model.vocab_size=256",
+                                  "train.micro_batch_size=8",
+                                  "model.activation_func=gelu_tanh",
+                                  "model.hidden_dropout=0",
+                                  "model.attention_dropout=0",
+                                  "model.make_vocab_size_divisible_by=1"};
+static const char *const llama[] = {
+    "model.num_layers=8",           "model.hidden_size=512",
+    "model.num_attention_heads=8",  "model.seq_length=512",
+    "model.vocab_size=8192",        "train.micro_batch_size=8",
+    "model.hidden_dropout=0",       "model.attention_dropout=0",
+    "model.normalization=RMSNorm",  "model.position_embedding_type=rope",
+    "model.gated_linear_unit=true", "model.activation_func=silu",
+    "model.num_query_groups=4",     "model.add_bias_linear=false",
+    "model.ffn_hidden_size=1408",   "model.share_embeddings_and_output_weights=false"};
+
+static rc_graph *make_graph(const char *const *words, size_t n, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_doc *doc;
+    rc_config *cfg;
+    rc_graph *graph;
+    need(rc_override_read(words, n, mem, &doc, &err), &err);
+    rc_input input = {doc, RC_FROM_OVERRIDE};
+    need(rc_config_make(&input, 1, mem, &cfg, &err), &err);
+    need(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, &err), &err);
+    return graph;
+}
+
+/* Best seconds of one product over at least 0.15 s. */
+static double best_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, float beta,
+                           float *const at[3], int n_threads)
+{
+    rc_gemm gemm = {.is_a_transposed = ta,
+                    .is_b_transposed = tb,
+                    .m = m,
+                    .n = n,
+                    .k = k,
+                    .alpha = 1,
+                    .beta = beta,
+                    .a = at[0],
+                    .lda = ta ? m : k,
+                    .b = at[1],
+                    .ldb = tb ? k : n,
+                    .c = at[2],
+                    .ldc = n};
+    double best = 1e9, start = now();
+    for (int i = 0; i < 5 || now() - start < 0.15; i++) {
+        double t = now();
+        rc_gemm_run(&gemm, n_threads);
+        t = now() - t;
+        best = t < best ? t : best;
+    }
+    return best;
+}
+
+typedef struct bound {
+    double fwd, bwd, attention, optimizer; /* seconds a step */
+    double best_rate;                      /* FLOP/s */
+} bound;
+
+typedef struct product {
+    int64_t n, in, out;
+    double fwd, bwd;
+} product;
+
+static product time_product(const rc_op_attr *attr, float *const at[3], int n_threads)
+{
+    product p = {.n = attr->n, .in = attr->in, .out = attr->out};
+    p.fwd = best_product(p.n, p.out, p.in, false, true, 0, at, n_threads);
+    p.bwd = best_product(p.n, p.in, p.out, false, false, 0, at, n_threads) +
+            best_product(p.out, p.in, p.n, true, false, 1, at, n_threads);
+    return p;
+}
+
+static bound measure_bound(const rc_graph *graph, int n_threads)
+{
+    bound b = {0};
+    product seen[16];
+    size_t n_seen = 0;
+    float *at[3];
+    size_t room = (size_t)64 << 20;
+    for (int i = 0; i < 3; i++) {
+        at[i] = aligned_alloc(64, room * sizeof(float));
+        for (size_t k = 0; k < room; k++)
+            at[i][k] = (float)(k % 13) * 0.01f;
+    }
+    for (int i = 0; i < graph->n_ops; i++) {
+        const rc_op *op = &graph->ops[i];
+        if (op->kind != RC_OP_linear)
+            continue;
+        size_t k = 0;
+        while (k < n_seen && (seen[k].in != op->attr.in || seen[k].out != op->attr.out))
+            k++;
+        if (k == n_seen)
+            seen[n_seen++] = time_product(&op->attr, at, n_threads);
+        b.fwd += seen[k].fwd;
+        b.bwd += seen[k].bwd;
+        double rate = (double)op->fwd_flops / seen[k].fwd;
+        b.best_rate = rate > b.best_rate ? rate : b.best_rate;
+    }
+    for (int i = 0; i < graph->n_ops; i++)
+        if (graph->ops[i].kind == RC_OP_attention)
+            b.attention += (double)(graph->ops[i].fwd_flops * 3) / b.best_rate;
+    rc_adamw arg = {.p = at[0],
+                    .m = at[1],
+                    .v = at[2],
+                    .g = at[0] + room / 2,
+                    .n = graph->n_parameters,
+                    .g_scale = 1,
+                    .lr = 0,
+                    .beta1 = 0.9,
+                    .beta2 = 0.99,
+                    .eps = 1,
+                    .step = 1};
+    b.optimizer = 1e9;
+    for (int i = 0; i < 5 && graph->n_parameters < (int64_t)room / 2; i++) {
+        double t = now();
+        rc_cpu_adamw(&arg, n_threads);
+        t = now() - t;
+        b.optimizer = t < b.optimizer ? t : b.optimizer;
+    }
+    for (int i = 0; i < 3; i++)
+        free(at[i]);
+    return b;
+}
+
+typedef struct subject {
+    const char *setting;
+    rc_schedule *schedule;
+    rc_run *run;
+    double seconds[N_STEPS];
+} subject;
+
+static double step_once(subject *s, const int32_t *tokens, int step)
+{
+    double start = now();
+    rc_run_micro(s->run, tokens, tokens, step, 0);
+    rc_update update = {
+        .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad = 1, .step = step + 1};
+    rc_run_update(s->run, &update);
+    return now() - start;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
+/* Where the control's time went, by op kind. */
+static void print_ops(const subject *s, int n_steps)
+{
+    const rc_schedule *schedule = s->schedule;
+    const double *seconds = rc_run_seconds(s->run);
+    double fwd[RC_OP_COUNT] = {0}, bwd[RC_OP_COUNT] = {0};
+    for (int i = schedule->micro_first; i <= schedule->micro_last; i++) {
+        const rc_instr *instr = &schedule->instrs[i];
+        if (instr->kind == RC_INSTR_DISCARD)
+            continue;
+        double *sum = instr->kind == RC_INSTR_BACKWARD ? bwd : fwd;
+        sum[schedule->graph->ops[instr->op].kind] += seconds[i] / n_steps;
+    }
+    printf("%-18s %10s %10s\n", "op, ms a step", "forward", "backward");
+    for (int k = 0; k < RC_OP_COUNT; k++)
+        if (fwd[k] > 0)
+            printf("%-18s %10.2f %10.2f\n", rc_op_find((rc_op_kind)k)->name, fwd[k] * 1e3,
+                   bwd[k] * 1e3);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const settings[MAX_SETTINGS] = {
+        "none",          "selective/layernorm", "selective/core_attn",
+        "selective/mlp", "full/uniform/1",      "full/block/3"};
+    bool is_llama = argc > 1 && strcmp(argv[1], "llama") == 0;
+    int n_threads = argc > 2 ? atoi(argv[2]) : 2;
+    rc_error err = {0};
+    rc_arena *mem = rc_arena_open();
+    rc_graph *graph = is_llama ? make_graph(llama, sizeof llama / sizeof *llama, mem)
+                               : make_graph(gpt, sizeof gpt / sizeof *gpt, mem);
+    int64_t n_tokens = graph->dims.N;
+    int32_t *tokens;
+    subject subjects[MAX_SETTINGS];
+    int n = 0;
+    need(RC_NEW(mem, &tokens, n_tokens, &err), &err);
+    for (int64_t i = 0; i < n_tokens; i++)
+        tokens[i] = (int32_t)((i * 7919) % graph->dims.V);
+    for (; settings[n]; n++) {
+        rc_setting setting;
+        rc_policy *policy;
+        subjects[n] = (subject){.setting = settings[n]};
+        rc_setting_parse(settings[n], &setting);
+        need(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
+        need(rc_schedule_make(policy, n_threads, mem, &subjects[n].schedule, &err), &err);
+        rc_run_options options = {.seed = 1, .n_micro_batches = 1};
+        need(rc_run_open(subjects[n].schedule, &options, &subjects[n].run, &err), &err);
+        rc_run_init_weights(subjects[n].run);
+    }
+    for (int step = 0; step < N_WARM + N_STEPS; step++)
+        for (int i = 0; i < n; i++) {
+            double seconds = step_once(&subjects[i], tokens, step);
+            if (step >= N_WARM)
+                subjects[i].seconds[step - N_WARM] = seconds;
+        }
+    print_ops(&subjects[0], N_WARM + N_STEPS);
+    bound b = measure_bound(graph, n_threads);
+    double practical = b.fwd + b.bwd + b.attention + b.optimizer;
+    printf("\nbound, ms a step: products %.1f + %.1f, attention %.1f, optimizer %.1f; best "
+           "product "
+           "%.0f GFLOP/s\n",
+           b.fwd * 1e3, b.bwd * 1e3, b.attention * 1e3, b.optimizer * 1e3, b.best_rate * 1e-9);
+    printf("practical bound %.0f tokens/s at %d threads\n\n", (double)n_tokens / practical,
+           n_threads);
+    double control = median(subjects[0].seconds, N_STEPS);
+    double rate =
+        (double)(subjects[0].schedule->fwd_flops + subjects[0].schedule->bwd_flops) / control;
+    printf("%-24s %10s %10s %10s %8s %10s %10s\n", "setting", "ms", "tokens/s", "of bound",
+           "time", "peak MiB", "overhead");
+    for (int i = 0; i < n; i++) {
+        double ms = median(subjects[i].seconds, N_STEPS);
+        /* time added over the time its replayed FLOPs take at the control's own rate */
+        double replay = (double)subjects[i].schedule->recompute_flops / rate;
+        printf("%-24s %10.1f %10.0f %9.0f%% %7.3fx %10.0f", subjects[i].setting, ms * 1e3,
+               (double)n_tokens / ms, 100 * practical / ms, ms / control,
+               (double)subjects[i].schedule->arena_bytes / 1048576);
+        if (replay > 0)
+            printf(" %9.2fx", (ms - control) / replay);
+        printf("\n");
+        rc_run_close(subjects[i].run);
+    }
+    rc_arena_close(mem);
+    return 0;
+}

@@ -1,0 +1,104 @@
+/* cmd_estimate.c — `recompute estimate`: the memory of a run to the byte, before it runs. */
+#include "model.h"
+
+#include "base/file.h"
+
+#include <recompute/picture.h>
+#include <recompute/plan.h>
+
+#include <string.h>
+
+static const rc_option options[] = {
+    {"--settings", NULL, "price every recompute setting of this model, cheapest first", false},
+    {"--timeline", NULL, "live bytes at every instruction of the step", false},
+    {"--svg", "FILE", "draw the timeline: memory over the step, stacked by category", false},
+    RC_DUMP_OPTION,
+};
+
+static rc_code write_picture(const rc_cost *cost, const char *path, rc_arena *mem,
+                             rc_error *err)
+{
+    rc_table *timeline;
+    rc_out_file file;
+    RC_TRY(rc_cost_timeline(cost, mem, &timeline, err));
+    rc_chart chart = {.kind = RC_CHART_STACKED,
+                      .table = timeline,
+                      .x = 0,
+                      .label = RC_CHART_NO_COLUMN,
+                      .series = {3, 4, 5, 7, 8, 9, 10},
+                      .n_series = 7,
+                      .is_x_integer = true,
+                      .title = "memory over one step"};
+    RC_TRY(rc_out_file_open(path, &file, err));
+    rc_code code = rc_chart_write(&chart, file.to, err);
+    if (code != RC_OK) {
+        rc_out_file_abort(&file);
+        return code;
+    }
+    return rc_out_file_commit(&file, err);
+}
+
+/* The budget is the config's; over it the answer still prints, and says so by its exit status. */
+static rc_code check_budget(const rc_model *model, rc_arena *mem, int *status, rc_error *err)
+{
+    int64_t budget = model->cfg->memory_budget;
+    rc_error over = {0};
+    if (budget == RC_NULL_INT)
+        return RC_OK;
+    rc_code code = rc_plan_refuse_over_budget(
+        model->schedule, budget, model->cfg->origin[RC_FIELD_memory_budget].where, mem, &over);
+    if (code == RC_OK)
+        return RC_OK;
+    if (code != RC_E_INPUT)
+        return RC_FAIL(err, code, over.where, "%s", over.msg);
+    *status = 1;
+    rc_error_print(&over, false, stderr);
+    return RC_OK;
+}
+
+static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
+{
+    rc_model model = {0};
+    rc_report report = {.n = 0};
+    rc_table *table;
+    RC_TRY(rc_model_read(args, mem, &model, err));
+    RC_TRY(rc_model_make(&model, rc_args_find(args, "--dump"), mem, err));
+    if (rc_args_find(args, "--settings")) {
+        rc_plan *plan;
+        int64_t budget = model.cfg->memory_budget;
+        RC_TRY(rc_plan_make(model.graph, model.schedule->n_threads,
+                            budget == RC_NULL_INT ? 0 : budget, mem, &plan, err));
+        RC_TRY(rc_plan_table(plan, mem, &table, err));
+        rc_report_add(&report, table, false);
+    } else {
+        RC_TRY(rc_cost_report(model.cost, mem, &report, err));
+    }
+    if (rc_args_find(args, "--timeline")) {
+        RC_TRY(rc_cost_timeline(model.cost, mem, &table, err));
+        rc_report_add(&report, table, false);
+    }
+    if (rc_args_find(args, "--svg"))
+        RC_TRY(write_picture(model.cost, rc_args_find(args, "--svg"), mem, err));
+    RC_TRY(rc_report_write(&report, args->format, stdout, err));
+    return check_budget(&model, mem, status, err);
+}
+
+const rc_command rc_command_estimate = {
+    .name = "estimate",
+    .usage = "recompute estimate [CONFIG.yaml] [key=value ...] [options]",
+    .about = "Tells what `recompute train` of this config will take, to the byte, without "
+             "running it:\n"
+             "the peak, in which phase, layer and op it is, what is alive there by category "
+             "and label,\n"
+             "model state, and what recompute adds in FLOPs.\n"
+             "\n"
+             "  recompute estimate gpt.yaml model.recompute_granularity=full \\\n"
+             "      model.recompute_method=uniform model.recompute_num_layers=1\n"
+             "  recompute estimate gpt.yaml --settings          which setting is cheapest\n"
+             "  recompute estimate gpt.yaml --svg memory.svg    a picture of the step\n"
+             "\n"
+             "exit status: 0; 1 when engine.memory_budget is set and not met; 2 bad input.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = run,
+};

@@ -1,0 +1,388 @@
+/* exec.c — walks a schedule and calls kernels.
+ *
+ * takes  rc_schedule: instructions whose operands name buffers, buffers with
+ * offsets gives  losses, gradients, updated weights, all inside one arena
+ *
+ * An operand's address is arena + buffer offset + element offset; that is all
+ * there is to it.
+ */
+#define _DEFAULT_SOURCE /* madvise, clock_gettime */
+#include <recompute/exec.h>
+
+#include "base/random.h"
+#include "exec/cpu/optimizer.h"
+#include "exec/kernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+struct rc_run {
+    const rc_schedule *schedule;
+    const rc_backend *backend;
+    rc_run_options options;
+    char *arena;
+    rc_arena *mem; /* of the tables below */
+    rc_run_param *params;
+    double *seconds; /* [n_instrs] */
+    int64_t touched_bytes;
+    bool is_training;
+};
+
+static const struct {
+    const char *name;
+    const rc_backend *backend;
+} backends[] = {
+#define RC_BACKEND(name, help) {#name, &rc_backend_##name},
+#include "defs/backends.def"
+#undef RC_BACKEND
+};
+
+static const rc_backend *find_backend(const char *name)
+{
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+        if (strcmp(backends[i].name, name ? name : "cpu") == 0)
+            return backends[i].backend;
+    return NULL;
+}
+
+static rc_code need_supported(const rc_graph *graph, const rc_backend *backend, rc_error *err)
+{
+    const rc_dims *dims = &graph->dims;
+    if (graph->profile != RC_PROFILE_ENGINE)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                       "a graph of profile %s can be costed but not run",
+                       rc_profile_name(graph->profile));
+    if (dims->t != 1 || dims->p != 1 || dims->c != 1)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                       "the engine runs one process; tensor_model_parallel_size, "
+                       "pipeline_model_parallel_size and context_parallel_size must be 1");
+    if (graph->dtype != RC_F32)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                       "the engine computes in f32, not %s; set model.bf16=false and "
+                       "model.fp16=false",
+                       rc_dtype_name(graph->dtype));
+    for (int i = 0; i < graph->n_ops; i++) {
+        rc_op_kind kind = graph->ops[i].kind;
+        if (!backend->fwd[kind] || !backend->bwd[kind])
+            return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "backend %s has no kernel for %s",
+                           backend->name, rc_op_find(kind)->name);
+    }
+    return RC_OK;
+}
+
+/* ---- the arena ---- */
+
+enum { HUGE_PAGE_BYTES = 2 << 20, WATCH_BYTE = 0xA5 };
+
+static size_t arena_room(const rc_run *run)
+{
+    size_t bytes = (size_t)run->schedule->arena_bytes;
+    return (bytes / HUGE_PAGE_BYTES + 1) *
+           HUGE_PAGE_BYTES; /* some room behind, to be watched */
+}
+
+static rc_code take_arena(rc_run *run, rc_error *err)
+{
+    size_t bytes = (size_t)run->schedule->arena_bytes, room = arena_room(run);
+    size_t persistent_bytes = (size_t)run->schedule->persistent_bytes;
+    run->arena = aligned_alloc(HUGE_PAGE_BYTES, room);
+    if (!run->arena)
+        return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE,
+                       "the host refuses %zu bytes for the step arena", bytes);
+    madvise(run->arena, room, MADV_HUGEPAGE); /* a wish: without it things are only slower */
+    memset(run->arena, 0, bytes);
+    if (run->options.is_watched)
+        memset(run->arena + persistent_bytes, WATCH_BYTE, room - persistent_bytes);
+    return RC_OK;
+}
+
+static void *buffer_at(const rc_run *run, int buffer)
+{
+    RC_ASSERT(buffer >= 0);
+    return run->arena + run->schedule->buffers[buffer].offset;
+}
+
+static rc_code list_params(rc_run *run, rc_error *err)
+{
+    const rc_schedule *s = run->schedule;
+    RC_TRY(RC_NEW(run->mem, &run->params, s->n_params, err));
+    for (int i = 0; i < s->n_params; i++) {
+        const rc_param *param = &s->params[i];
+        run->params[i] = (rc_run_param){.tensor = &s->graph->tensors[param->tensor],
+                                        .weight = buffer_at(run, param->weight),
+                                        .grad = buffer_at(run, param->grad),
+                                        .moment1 = buffer_at(run, param->moment1),
+                                        .moment2 = buffer_at(run, param->moment2)};
+    }
+    return RC_OK;
+}
+
+rc_code rc_run_open(const rc_schedule *schedule, const rc_run_options *options, rc_run **out,
+                    rc_error *err)
+{
+    *out = NULL;
+    const rc_backend *backend = find_backend(options->backend);
+    if (!backend)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "no backend %s; there are cpu and naive",
+                       options->backend);
+    RC_TRY(need_supported(schedule->graph, backend, err));
+    rc_arena *mem = rc_arena_open();
+    rc_run *run = NULL;
+    if (!mem)
+        return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
+    rc_code code = RC_NEW(mem, &run, 1, err);
+    if (code == RC_OK) {
+        *run =
+            (rc_run){.schedule = schedule, .backend = backend, .options = *options, .mem = mem};
+        code = RC_NEW(mem, &run->seconds, schedule->n_instrs, err);
+    }
+    if (code == RC_OK)
+        code = take_arena(run, err);
+    if (code == RC_OK)
+        code = list_params(run, err);
+    if (code != RC_OK) {
+        if (run)
+            free(run->arena);
+        rc_arena_close(mem);
+        return code;
+    }
+    rc_cpu_prepare_threads(schedule->n_threads);
+    *out = run;
+    return RC_OK;
+}
+
+void rc_run_close(rc_run *run)
+{
+    if (!run)
+        return;
+    free(run->arena);
+    rc_arena_close(run->mem); /* the run itself lies in it */
+}
+
+const rc_run_param *rc_run_params(const rc_run *run, int *n)
+{
+    *n = run->schedule->n_params;
+    return run->params;
+}
+
+/* ---- instructions ---- */
+
+static void touch(rc_run *run, int buffer)
+{
+    if (buffer < 0)
+        return;
+    const rc_buffer *b = &run->schedule->buffers[buffer];
+    int64_t end = b->offset + (b->bytes + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN;
+    if (end > run->touched_bytes)
+        run->touched_bytes = end;
+}
+
+static rc_operand resolve(rc_run *run, const rc_ref *ref)
+{
+    if (ref->buffer < 0)
+        return (rc_operand){0};
+    touch(run, ref->buffer);
+    char *at = buffer_at(run, ref->buffer);
+    return (rc_operand){.at = at + ref->offset * rc_dtype_bytes(ref->dtype),
+                        .ld = ref->ld,
+                        .dtype = ref->dtype,
+                        .is_added = ref->is_added};
+}
+
+static void run_op(rc_run *run, const rc_instr *instr, uint64_t draw)
+{
+    const rc_op *op = &run->schedule->graph->ops[instr->op];
+    rc_op_attr attr = op->attr;
+    attr.loss_scale = 1.0 / run->options.n_micro_batches;
+    if (!run->is_training)
+        attr.p = 0;
+    rc_call call = {.attr = &attr,
+                    .d_out = resolve(run, &instr->d_out),
+                    .scratch = instr->scratch < 0 ? NULL : buffer_at(run, instr->scratch),
+                    .n_threads = run->schedule->n_threads,
+                    .seed = run->options.seed,
+                    .draw = draw};
+    touch(run, instr->scratch);
+    for (int k = 0; k < RC_OP_MAX_IN; k++) {
+        call.in[k] = resolve(run, &instr->in[k]);
+        call.d_in[k] = resolve(run, &instr->d_in[k]);
+    }
+    for (int k = 0; k < RC_OP_MAX_OUT; k++)
+        call.out[k] = resolve(run, &instr->out[k]);
+    if (instr->kind == RC_INSTR_BACKWARD)
+        run->backend->bwd[op->kind](&call);
+    else
+        run->backend->fwd[op->kind](&call);
+}
+
+static void poison(rc_run *run, int at, bool is_begin)
+{
+    const rc_schedule *s = run->schedule;
+    for (int i = 0; i < s->n_buffers; i++) {
+        const rc_buffer *b = &s->buffers[i];
+        if (!b->is_persistent && (is_begin ? b->first : b->last) == at)
+            memset(buffer_at(run, i), 0xFF, (size_t)b->bytes);
+    }
+}
+
+/* All parameters' buffers of one kind lie side by side: place.c. */
+static float *slab(const rc_run *run, rc_category category, int64_t *n)
+{
+    const rc_schedule *s = run->schedule;
+    int64_t first = INT64_MAX, end = 0;
+    for (int i = 0; i < s->n_buffers; i++) {
+        const rc_buffer *b = &s->buffers[i];
+        if (!b->is_persistent || b->category != category)
+            continue;
+        first = b->offset < first ? b->offset : first;
+        end = b->offset + b->bytes > end ? b->offset + b->bytes : end;
+    }
+    *n = (end - first) / (int64_t)sizeof(float);
+    return (float *)(void *)(run->arena + first);
+}
+
+static void run_zero(rc_run *run)
+{
+    int64_t n;
+    float *grads = slab(run, RC_CATEGORY_GRADIENTS, &n);
+    rc_cpu_fill(grads, n, 0, run->schedule->n_threads);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void run_range(rc_run *run, int first, int last, uint64_t draw)
+{
+    double start = now();
+    for (int i = first; i <= last; i++) {
+        const rc_instr *instr = &run->schedule->instrs[i];
+        if (run->options.is_poisoned)
+            poison(run, i, true);
+        if (instr->kind != RC_INSTR_DISCARD)
+            run_op(run, instr, draw);
+        if (run->options.is_poisoned)
+            poison(run, i, false);
+        double end = now();
+        run->seconds[i] += end - start;
+        start = end;
+    }
+}
+
+static void load_inputs(rc_run *run, const int32_t *tokens, const int32_t *targets)
+{
+    const rc_schedule *s = run->schedule;
+    size_t bytes = (size_t)s->buffers[s->tokens].bytes;
+    memcpy(buffer_at(run, s->tokens), tokens, bytes);
+    memcpy(buffer_at(run, s->targets), targets, bytes);
+    touch(run, s->tokens);
+    touch(run, s->targets);
+}
+
+static double loss_of(const rc_run *run)
+{
+    float loss;
+    memcpy(&loss, buffer_at(run, run->schedule->loss), sizeof loss);
+    return (double)loss;
+}
+
+double rc_run_micro(rc_run *run, const int32_t *tokens, const int32_t *targets, int64_t step,
+                    int micro)
+{
+    const rc_schedule *s = run->schedule;
+    uint64_t draw = (uint64_t)step * (uint64_t)run->options.n_micro_batches + (uint64_t)micro;
+    if (micro == 0)
+        run_zero(run);
+    load_inputs(run, tokens, targets);
+    run->is_training = true;
+    run_range(run, s->micro_first, s->micro_last, draw);
+    return loss_of(run);
+}
+
+double rc_run_eval(rc_run *run, const int32_t *tokens, const int32_t *targets)
+{
+    load_inputs(run, tokens, targets);
+    run->is_training = false;
+    run_range(run, run->schedule->micro_first, run->schedule->forward_last, 0);
+    return loss_of(run);
+}
+
+const void *rc_run_logits(const rc_run *run)
+{
+    const rc_schedule *s = run->schedule;
+    return buffer_at(run, s->instrs[s->forward_last].in[0].buffer);
+}
+
+double rc_run_update(rc_run *run, const rc_update *update)
+{
+    const rc_schedule *s = run->schedule;
+    const rc_instr *norm_instr = &s->instrs[s->micro_last + 1];
+    RC_ASSERT(rc_cpu_sum_squares_scratch_bytes() <= RC_NORM_SCRATCH_BYTES);
+    int64_t n;
+    const float *grads = slab(run, RC_CATEGORY_GRADIENTS, &n);
+    touch(run, norm_instr->scratch);
+    double norm =
+        sqrt(rc_cpu_sum_squares(grads, n, buffer_at(run, norm_instr->scratch), s->n_threads));
+    /* as torch.nn.utils.clip_grad_norm_ and Megatron's clip_grads: 1e-6 keeps it
+   * finite */
+    double scale = update->clip_grad > 0 ? update->clip_grad / (norm + 1e-6) : 1;
+    for (int i = 0; i < s->n_params; i++) {
+        const rc_run_param *param = &run->params[i];
+        rc_adamw arg = {.p = param->weight,
+                        .m = param->moment1,
+                        .v = param->moment2,
+                        .g = param->grad,
+                        .n = param->tensor->n_elem,
+                        .g_scale = scale < 1 ? scale : 1,
+                        .lr = update->lr,
+                        .weight_decay =
+                            param->tensor->has_weight_decay ? update->weight_decay : 0,
+                        .beta1 = update->beta1,
+                        .beta2 = update->beta2,
+                        .eps = update->eps,
+                        .step = update->step};
+        rc_cpu_adamw(&arg, s->n_threads);
+    }
+    return norm;
+}
+
+void rc_run_init_weights(rc_run *run)
+{
+    for (int i = 0; i < run->schedule->n_params; i++) {
+        const rc_run_param *param = &run->params[i];
+        const rc_tensor *tensor = param->tensor;
+        rc_random random = {.seed = run->options.seed, .id = UINT32_MAX - (uint32_t)i};
+        touch(run, run->schedule->params[i].weight);
+        if (tensor->init == RC_INIT_NORMAL)
+            rc_random_normal(&random, 0, tensor->n_elem, 0, tensor->init_std, param->weight);
+        else
+            rc_cpu_fill(param->weight, tensor->n_elem, tensor->init == RC_INIT_ONE,
+                        run->schedule->n_threads);
+    }
+}
+
+int64_t rc_run_touched_bytes(const rc_run *run)
+{
+    if (!run->options.is_watched)
+        return run->touched_bytes;
+    size_t end = arena_room(run), start = (size_t)run->schedule->persistent_bytes;
+    while (end > start && run->arena[end - 1] == (char)WATCH_BYTE)
+        end--;
+    return (int64_t)((end + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN);
+}
+
+int64_t rc_run_arena_bytes(const rc_run *run)
+{
+    return run->schedule->arena_bytes;
+}
+
+const double *rc_run_seconds(const rc_run *run)
+{
+    return run->seconds;
+}

@@ -1,0 +1,157 @@
+/* test_graph.c — shapes in symbols, and what a graph refuses. */
+#include "../laws/law.h"
+
+#include "graph/shape.h"
+
+static const rc_dims dims = {.s = 10,
+                             .b = 3,
+                             .h = 8,
+                             .a = 4,
+                             .g = 2,
+                             .d = 2,
+                             .f = 32,
+                             .V = 7,
+                             .L = 5,
+                             .t = 2,
+                             .c = 1,
+                             .S = 10,
+                             .N = 30,
+                             .n = 15};
+
+static void shape_evaluates_symbols(void **state)
+{
+    static const struct {
+        const char *text;
+        int n_dims;
+        int64_t first, n_elem;
+    } cases[] = {
+        {"[h]", 1, 8, 8},
+        {"[n, h]", 2, 15, 120},
+        {"[N, (a+2g)d/t]", 2, 30, 30 * 8},
+        {"[b, a/t, S, S]", 4, 3, 3 * 2 * 100},
+        {"[2f/t, h]", 2, 32, 256},
+        {"[1]", 1, 1, 1},
+        {"[12 + 3h]", 1, 36, 36},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_shape shape;
+        rc_error err = {0};
+        law_check(rc_shape_eval(cases[i].text, &dims, &shape, &err), &err);
+        assert_int_equal(shape.n_dims, cases[i].n_dims);
+        assert_int_equal(shape.dim[0], cases[i].first);
+        assert_int_equal(shape.n_elem, cases[i].n_elem);
+    }
+}
+
+static void shape_refuses_a_remainder_and_an_overflow(void **state)
+{
+    rc_shape shape;
+    rc_error err = {0};
+    rc_dims large = dims;
+    large.h = (int64_t)1 << 40;
+    (void)state;
+    assert_int_equal(rc_shape_eval("[V/t]", &dims, &shape, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "7 does not divide by 2"));
+    assert_int_equal(rc_shape_eval("[h, h]", &large, &shape, NULL), RC_E_RANGE);
+    assert_int_equal(rc_shape_eval("[hh]", &large, &shape, NULL), RC_E_RANGE);
+    assert_int_equal(rc_shape_eval("[q]", &dims, &shape, NULL), RC_E_BUG);
+}
+
+static rc_code make_with(const char *word, rc_arena *mem, rc_error *err)
+{
+    law_model model = law_models[0];
+    rc_graph *graph;
+    size_t n = 0;
+    while (model.words[n])
+        n++;
+    model.words[n] = word;
+    return rc_graph_make(law_config(&model, "fused", mem), RC_PROFILE_ENGINE, 0, mem, &graph,
+                         err);
+}
+
+static void graph_names_the_setting_that_is_wrong(void **state)
+{
+    static const struct {
+        const char *word, *said;
+        rc_code code;
+    } cases[] = {
+        {"model.num_layers=0", "num_layers is 0; it must be at least 1", RC_E_INPUT},
+        {"model.num_layers=null", "num_layers is not set", RC_E_INPUT},
+        {"model.num_query_groups=3", "num_attention_heads is 4", RC_E_INPUT},
+        {"model.hidden_size=50", "hidden_size is 50, which is no multiple", RC_E_INPUT},
+        {"model.normalization=BatchNorm", "known here are: LayerNorm, RMSNorm",
+         RC_E_UNSUPPORTED},
+        {"model.activation_func=swish9", "known here are: gelu", RC_E_UNSUPPORTED},
+        {"model.hidden_dropout=1.0", "at least 0 and below 1", RC_E_INPUT},
+        {"model.vocab_size=null", "vocab_size is not set", RC_E_INPUT},
+        {"model.tensor_model_parallel_size=3", "no multiple of tensor_model_parallel_size",
+         RC_E_INPUT},
+        {"model.seq_length=9223372036854775807", "2^63-1", RC_E_RANGE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_error err = {0};
+        rc_arena *mem = rc_arena_open();
+        rc_code code = make_with(cases[i].word, mem, &err);
+        if (code != cases[i].code || !strstr(err.msg, cases[i].said))
+            fail_msg("%s: code %d, %s", cases[i].word, (int)code, err.msg);
+        rc_arena_close(mem);
+    }
+}
+
+/* 16,384 tokens with fused attention: nothing of size s^2 exists. */
+static void fused_attention_has_no_square_tensor(void **state)
+{
+    (void)state;
+    static const law_model long_model = {
+        "long",
+        {"model.num_layers=1", "model.hidden_size=64", "model.num_attention_heads=2",
+         "model.seq_length=16384", "model.vocab_size=300", "train.micro_batch_size=1"}};
+    rc_arena *mem = rc_arena_open();
+    const rc_graph *graph = law_graph(&long_model, "fused", mem);
+    for (int i = 0; i < graph->n_tensors; i++)
+        assert_true(graph->tensors[i].n_elem < (int64_t)16384 * 16384 / 8);
+    graph = law_graph(&long_model, "unfused", mem);
+    int n_square = 0;
+    for (int i = 0; i < graph->n_tensors; i++)
+        n_square += graph->tensors[i].n_elem == (int64_t)2 * 16384 * 16384;
+    assert_int_equal(n_square, 3); /* scores, softmax in their place, dropped probabilities */
+    rc_arena_close(mem);
+}
+
+static void parameters_are_counted_as_published(void **state)
+{
+    (void)state;
+    /* GPT-2 small: 124,439,808 parameters (Radford et al. 2019, as released by OpenAI) */
+    static const law_model gpt2 = {"gpt2",
+                                   {"model.num_layers=12", "model.hidden_size=768",
+                                    "model.num_attention_heads=12", "model.seq_length=1024",
+                                    "model.vocab_size=50257", "train.micro_batch_size=1",
+                                    "model.make_vocab_size_divisible_by=1"}};
+    /* Llama 3 8B: 8,030,261,248 parameters (Llama 3 model card) */
+    static const law_model llama = {
+        "llama3-8b",
+        {"model.num_layers=32", "model.hidden_size=4096", "model.num_attention_heads=32",
+         "model.num_query_groups=8", "model.ffn_hidden_size=14336", "model.seq_length=8192",
+         "model.vocab_size=128256", "train.micro_batch_size=1", "model.normalization=RMSNorm",
+         "model.position_embedding_type=rope", "model.gated_linear_unit=true",
+         "model.activation_func=silu", "model.add_bias_linear=false",
+         "model.share_embeddings_and_output_weights=false"}};
+    rc_arena *mem = rc_arena_open();
+    assert_int_equal(law_graph(&gpt2, "fused", mem)->n_parameters, 124439808);
+    assert_int_equal(law_graph(&llama, "fused", mem)->n_parameters, 8030261248);
+    rc_arena_close(mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shape_evaluates_symbols),
+        cmocka_unit_test(shape_refuses_a_remainder_and_an_overflow),
+        cmocka_unit_test(graph_names_the_setting_that_is_wrong),
+        cmocka_unit_test(fused_attention_has_no_square_tensor),
+        cmocka_unit_test(parameters_are_counted_as_published),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
