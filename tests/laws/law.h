@@ -67,13 +67,13 @@ static const char *const law_settings[] = {"none",
 enum { LAW_N_SETTINGS = sizeof law_settings / sizeof *law_settings };
 
 /* Fails the test with the library's own message. */
-static void law_check(rc_code code, const rc_error *err)
+static inline void law_check(rc_code code, const rc_error *err)
 {
     if (code != RC_OK)
         fail_msg("%s (%s)", err->msg, err->raised_at ? err->raised_at : "?");
 }
 
-static rc_config *law_config(const law_model *model, const char *core, rc_arena *mem)
+static inline rc_config *law_config(const law_model *model, const char *core, rc_arena *mem)
 {
     rc_error err = {0};
     rc_doc *doc;
@@ -94,7 +94,7 @@ static rc_config *law_config(const law_model *model, const char *core, rc_arena 
     return cfg;
 }
 
-static rc_graph *law_graph(const law_model *model, const char *core, rc_arena *mem)
+static inline rc_graph *law_graph(const law_model *model, const char *core, rc_arena *mem)
 {
     rc_error err = {0};
     rc_graph *graph;
@@ -104,7 +104,7 @@ static rc_graph *law_graph(const law_model *model, const char *core, rc_arena *m
     return graph;
 }
 
-static rc_policy *law_policy(const rc_graph *graph, const char *name, rc_arena *mem)
+static inline rc_policy *law_policy(const rc_graph *graph, const char *name, rc_arena *mem)
 {
     rc_error err = {0};
     rc_setting setting;
@@ -114,8 +114,8 @@ static rc_policy *law_policy(const rc_graph *graph, const char *name, rc_arena *
     return policy;
 }
 
-static rc_schedule *law_schedule(const rc_graph *graph, const char *setting, int n_threads,
-                                 rc_arena *mem)
+static inline rc_schedule *law_schedule(const rc_graph *graph, const char *setting,
+                                        int n_threads, rc_arena *mem)
 {
     rc_error err = {0};
     rc_schedule *schedule;
