@@ -70,26 +70,12 @@ static rc_graph *make_graph(const char *const *words, size_t n, rc_arena *mem)
 }
 
 /* Best seconds of one product over at least 0.15 s. */
-static double best_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, float beta,
-                           float *const at[3], int n_threads)
+static double best_product(const rc_gemm *gemm, int n_threads)
 {
-    rc_gemm gemm = {.is_a_transposed = ta,
-                    .is_b_transposed = tb,
-                    .m = m,
-                    .n = n,
-                    .k = k,
-                    .alpha = 1,
-                    .beta = beta,
-                    .a = at[0],
-                    .lda = ta ? m : k,
-                    .b = at[1],
-                    .ldb = tb ? k : n,
-                    .c = at[2],
-                    .ldc = n};
     double best = 1e9, start = now();
     for (int i = 0; i < 5 || now() - start < 0.15; i++) {
         double t = now();
-        rc_gemm_run(&gemm, n_threads);
+        rc_gemm_run(gemm, n_threads);
         t = now() - t;
         best = t < best ? t : best;
     }
@@ -102,29 +88,72 @@ typedef struct bound {
 } bound;
 
 typedef struct product {
-    int64_t n, in, out;
+    int64_t in, out;
     double fwd, bwd;
 } product;
 
 static product time_product(const rc_op_attr *attr, float *const at[3], int n_threads)
 {
-    product p = {.n = attr->n, .in = attr->in, .out = attr->out};
-    p.fwd = best_product(p.n, p.out, p.in, false, true, 0, at, n_threads);
-    p.bwd = best_product(p.n, p.in, p.out, false, false, 0, at, n_threads) +
-            best_product(p.out, p.in, p.n, true, false, 1, at, n_threads);
+    int64_t n = attr->n, in = attr->in, out = attr->out;
+    product p = {.in = in, .out = out};
+    rc_gemm gemm = {.alpha = 1, .a = at[0], .b = at[1], .c = at[2]};
+    gemm.m = n, gemm.n = out, gemm.k = in; /* y = x w^T */
+    gemm.is_b_transposed = true;
+    gemm.lda = in, gemm.ldb = in, gemm.ldc = out;
+    p.fwd = best_product(&gemm, n_threads);
+    gemm.m = n, gemm.n = in, gemm.k = out; /* dx = dy w */
+    gemm.is_b_transposed = false;
+    gemm.lda = out, gemm.ldb = in, gemm.ldc = in;
+    p.bwd = best_product(&gemm, n_threads);
+    gemm.m = out, gemm.n = in, gemm.k = n; /* dw += dy^T x */
+    gemm.is_a_transposed = true;
+    gemm.beta = 1;
+    p.bwd += best_product(&gemm, n_threads);
     return p;
+}
+
+static double best_optimizer_pass(int64_t n, float *const at[3], size_t room, int n_threads)
+{
+    double best = 1e9;
+    if (n > (int64_t)room / 2)
+        n = (int64_t)room / 2;
+    rc_adamw arg = {.p = at[0],
+                    .m = at[1],
+                    .v = at[2],
+                    .g = at[0] + room / 2,
+                    .n = n,
+                    .g_scale = 1,
+                    .beta1 = 0.9,
+                    .beta2 = 0.99,
+                    .eps = 1,
+                    .step = 1};
+    for (int i = 0; i < 5; i++) {
+        double t = now();
+        rc_cpu_adamw(&arg, n_threads);
+        t = now() - t;
+        best = t < best ? t : best;
+    }
+    return best;
+}
+
+static void add_linear(bound *b, const rc_op *op, const product *p)
+{
+    b->fwd += p->fwd;
+    b->bwd += p->bwd;
+    double rate = (double)op->fwd_flops / p->fwd;
+    b->best_rate = rate > b->best_rate ? rate : b->best_rate;
 }
 
 static bound measure_bound(const rc_graph *graph, int n_threads)
 {
+    enum { ROOM = 64 << 20, MOST_SHAPES = 16 };
     bound b = {0};
-    product seen[16];
+    product seen[MOST_SHAPES];
     size_t n_seen = 0;
     float *at[3];
-    size_t room = (size_t)64 << 20;
     for (int i = 0; i < 3; i++) {
-        at[i] = aligned_alloc(64, room * sizeof(float));
-        for (size_t k = 0; k < room; k++)
+        at[i] = aligned_alloc(64, (size_t)ROOM * sizeof(float));
+        for (size_t k = 0; k < ROOM; k++)
             at[i][k] = (float)(k % 13) * 0.01f;
     }
     for (int i = 0; i < graph->n_ops; i++) {
@@ -136,32 +165,12 @@ static bound measure_bound(const rc_graph *graph, int n_threads)
             k++;
         if (k == n_seen)
             seen[n_seen++] = time_product(&op->attr, at, n_threads);
-        b.fwd += seen[k].fwd;
-        b.bwd += seen[k].bwd;
-        double rate = (double)op->fwd_flops / seen[k].fwd;
-        b.best_rate = rate > b.best_rate ? rate : b.best_rate;
+        add_linear(&b, op, &seen[k]);
     }
     for (int i = 0; i < graph->n_ops; i++)
         if (graph->ops[i].kind == RC_OP_attention)
             b.attention += (double)(graph->ops[i].fwd_flops * 3) / b.best_rate;
-    rc_adamw arg = {.p = at[0],
-                    .m = at[1],
-                    .v = at[2],
-                    .g = at[0] + room / 2,
-                    .n = graph->n_parameters,
-                    .g_scale = 1,
-                    .lr = 0,
-                    .beta1 = 0.9,
-                    .beta2 = 0.99,
-                    .eps = 1,
-                    .step = 1};
-    b.optimizer = 1e9;
-    for (int i = 0; i < 5 && graph->n_parameters < (int64_t)room / 2; i++) {
-        double t = now();
-        rc_cpu_adamw(&arg, n_threads);
-        t = now() - t;
-        b.optimizer = t < b.optimizer ? t : b.optimizer;
-    }
+    b.optimizer = best_optimizer_pass(graph->n_parameters, at, ROOM, n_threads);
     for (int i = 0; i < 3; i++)
         free(at[i]);
     return b;
