@@ -64,11 +64,13 @@ typedef struct rc_origin {
         *node; /* the raw value, NULL for defaults: its kind tells 2 from 2.0 and true */
 } rc_origin;
 
-/* A key of the input that is no field. */
+/* A key of the input that is no field, or a field's value that only the running job knows (a
+ * substitution in a script, ${oc.env:N} in YAML): the field then keeps the value it had. */
 typedef struct rc_unknown_key {
-    const char *path; /* "model.num_layer" */
-    rc_where where;
+    const char *path;    /* "model.num_layer" */
+    rc_where where;      /* of the key, or of that value */
     const char *nearest; /* known key to suggest, or NULL */
+    bool is_value;
 } rc_unknown_key;
 
 /* Whose rules and defaults the inputs call for. */

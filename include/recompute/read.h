@@ -21,6 +21,9 @@ enum {
  * One configuration file ("-" is standard input) as a tree.
  *
  * takes   path    read by its extension (readers.def), else by how its bytes look
+ * gives   *out    sections as rc_config_make takes them: a Hugging Face config.json stands under
+ *                 hf_config, the MODEL_ARGS and ENV_VARS of a functional test of Megatron-LM under
+ *                 megatron_args and env; anything else as it is
  * errors  RC_E_IO when the file cannot be read; RC_E_INPUT with line and column when it is not
  *         what it should be; RC_E_RANGE past a limit
  */
@@ -50,5 +53,27 @@ RC_API rc_code rc_json_read(const char *path, const char *bytes, size_t n_bytes,
 RC_MUST_CHECK
 RC_API rc_code rc_override_read(const char *const *words, size_t n_words, rc_arena *mem,
                                 rc_doc **out, rc_error *err);
+
+/**
+ * Megatron-LM arguments as data: an argument line, or a shell script that starts the trainer.
+ *
+ * takes   bytes   flags with values and lists; continuation lines, comments, quotes; variables and
+ *                 arrays set in the same script, defaults ${X:-4}, sums $((8 * N))
+ * gives   *out    {megatron_args: {name: value}, env: {exported variables}, and the sections of
+ *                 Bridge's key=value words}; what only running would tell (a substitution of a
+ *                 command, a variable nobody set, one that branches set differently) is a string
+ *                 as written with tag "?"
+ * errors  RC_E_INPUT when a quote or bracket is not closed, or no argument is found
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_args_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                            rc_doc **out, rc_error *err);
+
+/* The arguments Megatron prints into its log, `name ........ value`, behind any launcher's prefix;
+ * gives {megatron_args: {name: value}}. Bytes that are no text are overlooked.
+ * errors  RC_E_INPUT when the log holds none */
+RC_MUST_CHECK
+RC_API rc_code rc_dump_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                            rc_doc **out, rc_error *err);
 
 #endif

@@ -34,24 +34,25 @@ static const rc_doc *find_interpolated(const rc_maker *maker, const rc_doc *node
     return found;
 }
 
+/* Follows "${a.b}" to what it stands for; NULL when only the running job knows. */
+static const rc_doc *resolve(const rc_maker *maker, const rc_doc *node)
+{
+    for (int hop = 0; node && node->kind == RC_DOC_STRING; hop++) {
+        if (node->tag && strcmp(node->tag, "?") == 0)
+            return NULL;
+        if (strncmp(node->text, "${", 2) != 0)
+            break;
+        node = hop < MAX_HOPS ? find_interpolated(maker, node) : NULL;
+    }
+    return node;
+}
+
 rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const char *shown,
                      rc_error *err)
 {
-    rc_field_type type = rc_field_find(field)->type;
-    const rc_doc *value = node;
-    for (int hop = 0; value->kind == RC_DOC_STRING && strncmp(value->text, "${", 2) == 0;
-         hop++) {
-        const rc_doc *next = hop < MAX_HOPS ? find_interpolated(maker, value) : NULL;
-        bool is_text = type == RC_FIELD_TYPE_STR || type == RC_FIELD_TYPE_RAW;
-        if (!next && is_text)
-            break;
-        if (!next)
-            return RC_FAIL(err, RC_E_INPUT, node->where,
-                           "%s refers to something known only when the job starts; give its "
-                           "value as an override",
-                           shown);
-        value = next;
-    }
+    const rc_doc *value = resolve(maker, node);
+    if (!value)
+        return rc_maker_note_value(maker, shown, node->where, err);
     return rc_value_set(maker->cfg, field, value, maker->kind, shown, maker->mem, err);
 }
 

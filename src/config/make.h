@@ -57,6 +57,9 @@ rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const 
                      rc_error *err);
 RC_MUST_CHECK
 rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err);
+/* Notes that a known setting's value is known only to the running job. */
+RC_MUST_CHECK
+rc_code rc_maker_note_value(rc_maker *maker, const char *path, rc_where where, rc_error *err);
 
 /* Reads a flat map in the tongue of Megatron-LM, of TransformerConfig or of Hugging Face. */
 RC_MUST_CHECK

@@ -70,7 +70,8 @@ static const char *find_nearest(const char *path)
     return best;
 }
 
-rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err)
+static rc_code add_unknown(rc_maker *maker, const char *path, rc_unknown_key unknown,
+                           rc_error *err)
 {
     rc_config *cfg = maker->cfg;
     if (cfg->n_unknown == maker->n_unknown_room) {
@@ -82,9 +83,20 @@ rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where,
         cfg->unknown = larger;
         maker->n_unknown_room = n_room;
     }
-    rc_unknown_key *unknown = &cfg->unknown[cfg->n_unknown++];
-    *unknown = (rc_unknown_key){.where = where, .nearest = find_nearest(path)};
-    return rc_arena_copy(maker->mem, path, strlen(path), &unknown->path, err);
+    RC_TRY(rc_arena_copy(maker->mem, path, strlen(path), &unknown.path, err));
+    cfg->unknown[cfg->n_unknown++] = unknown;
+    return RC_OK;
+}
+
+rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err)
+{
+    rc_unknown_key unknown = {.where = where, .nearest = find_nearest(path)};
+    return add_unknown(maker, path, unknown, err);
+}
+
+rc_code rc_maker_note_value(rc_maker *maker, const char *path, rc_where where, rc_error *err)
+{
+    return add_unknown(maker, path, (rc_unknown_key){.where = where, .is_value = true}, err);
 }
 
 rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
@@ -94,6 +106,11 @@ rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
     const rc_unknown_key *unknown = &cfg->unknown[0];
     char path[160];
     rc_text_printable(unknown->path, strlen(unknown->path), path, sizeof path);
+    if (unknown->is_value)
+        return RC_FAIL(err, RC_E_INPUT, unknown->where,
+                       "the value of %s is known only when the job starts; give it as an "
+                       "override",
+                       path);
     if (!unknown->nearest)
         return RC_FAIL(err, RC_E_INPUT, unknown->where,
                        "unknown key %s; `recompute list fields` shows all", path);

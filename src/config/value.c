@@ -104,16 +104,26 @@ const char *rc_value_text(const rc_doc *node)
     return node->text;
 }
 
+/* "torch.bfloat16" and "AttnBackend.auto" as strings. */
+static bool is_qualified(const char *text)
+{
+    static const char *const classes[] = {"torch.", "AttnBackend.", "CudaGraphScope.",
+                                          "CudaGraphModule.", "InferenceCudaGraphScope."};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strncmp(text, classes[i], strlen(classes[i])) == 0)
+            return true;
+    return false;
+}
+
 static rc_code set_string(const rc_doc *node, const char *shown, const char **out,
                           rc_error *err)
 {
-    static const char torch[] = "torch.";
     *out = rc_value_text(node);
     if (!*out)
         return not_a(node, shown, "a word", err);
     if (strlen(*out) < node->n_bytes && node->kind == RC_DOC_STRING)
         return RC_FAIL(err, RC_E_INPUT, node->where, "%s may not hold a NUL byte", shown);
-    if (strncmp(*out, torch, sizeof torch - 1) == 0)
+    if (is_qualified(*out))
         *out = last_part(*out);
     return RC_OK;
 }

@@ -14,7 +14,6 @@
 #include "base/text.h"
 
 #include <string.h>
-#include <strings.h>
 
 typedef struct value_reader {
     rc_source source; /* of one word */
@@ -63,18 +62,6 @@ static rc_code read_quoted(value_reader *r, rc_doc **out, rc_error *err)
     return RC_OK;
 }
 
-/* null, numbers, true and false; yes, no, on and off are words here, unlike in YAML. */
-static void resolve(rc_doc *node)
-{
-    rc_doc_resolve_scalar(node);
-    bool is_yaml_only =
-        strcasecmp(node->text, "true") != 0 && strcasecmp(node->text, "false") != 0;
-    if (node->kind == RC_DOC_BOOL && is_yaml_only)
-        node->kind = RC_DOC_STRING;
-    if (node->kind == RC_DOC_NULL && strcasecmp(node->text, "null") != 0)
-        node->kind = RC_DOC_STRING;
-}
-
 /* Up to one of the bytes in `ends`. White space inside stays, around it goes. "${...}" is taken
  * whole: config/ resolves interpolations. */
 static rc_code read_plain(value_reader *r, const char *ends, rc_doc **out, rc_error *err)
@@ -104,7 +91,7 @@ static rc_code read_plain(value_reader *r, const char *ends, rc_doc **out, rc_er
         return RC_FAIL(err, RC_E_INPUT, where_at(r, from, 1), "a value is expected here");
     RC_TRY(rc_nodes_add_string(r->nodes, where_at(r, from, n_kept), r->text, n_kept, out, err));
     (*out)->is_quoted = has_escape;
-    resolve(*out);
+    rc_doc_resolve_word(*out);
     return RC_OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static rc_code check_text(rc_source *source, rc_error *err)
 {
@@ -31,8 +32,8 @@ static rc_code check_text(rc_source *source, rc_error *err)
     return RC_OK;
 }
 
-rc_code rc_source_open(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
-                       rc_source *out, rc_error *err)
+static rc_code copy_source(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                           rc_source *out, rc_error *err)
 {
     *out = (rc_source){.line = 1};
     if (path)
@@ -42,7 +43,30 @@ rc_code rc_source_open(const char *path, const char *bytes, size_t n_bytes, rc_a
                        "%zu bytes; a configuration has at most %d", n_bytes, RC_READ_MAX_BYTES);
     RC_TRY(rc_arena_copy(mem, bytes, n_bytes, &out->bytes, err));
     out->n_bytes = n_bytes;
+    return RC_OK;
+}
+
+rc_code rc_source_open(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                       rc_source *out, rc_error *err)
+{
+    RC_TRY(copy_source(path, bytes, n_bytes, mem, out, err));
     return check_text(out, err);
+}
+
+rc_code rc_source_open_log(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                           rc_source *out, rc_error *err)
+{
+    char *clean;
+    RC_TRY(RC_NEW(mem, &clean, n_bytes + 1, err));
+    for (size_t i = 0; i < n_bytes;) {
+        size_t length = rc_text_utf8_length((const unsigned char *)bytes + i, n_bytes - i);
+        if (length && bytes[i])
+            memcpy(clean + i, bytes + i, length);
+        else
+            clean[i] = '?';
+        i += length ? length : 1;
+    }
+    return copy_source(path, clean, n_bytes, mem, out, err);
 }
 
 size_t rc_source_start(const rc_source *source)
@@ -171,6 +195,17 @@ rc_code rc_doc_check_keys(const rc_doc *map, rc_arena *mem, rc_error *err)
             code = duplicate(sorted[i - 1], sorted[i], err);
     rc_arena_rewind(mem, mark);
     return code;
+}
+
+void rc_doc_resolve_word(rc_doc *node)
+{
+    rc_doc_resolve_scalar(node);
+    bool is_yaml_only =
+        strcasecmp(node->text, "true") != 0 && strcasecmp(node->text, "false") != 0;
+    if (node->kind == RC_DOC_BOOL && is_yaml_only)
+        node->kind = RC_DOC_STRING;
+    if (node->kind == RC_DOC_NULL && strcasecmp(node->text, "null") != 0)
+        node->kind = RC_DOC_STRING;
 }
 
 void rc_doc_remove(rc_doc *map, rc_doc *node)

@@ -22,6 +22,10 @@ typedef struct rc_source {
 RC_MUST_CHECK
 rc_code rc_source_open(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                        rc_source *out, rc_error *err);
+/* The same for logs, which nobody can correct: such bytes become question marks. */
+RC_MUST_CHECK
+rc_code rc_source_open_log(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                           rc_source *out, rc_error *err);
 /* 3 when the bytes begin with a UTF-8 byte-order mark, else 0. */
 size_t rc_source_start(const rc_source *source);
 /* The position of the bytes at `offset`; lines end at LF. */
@@ -51,6 +55,10 @@ rc_code rc_nodes_add_string(rc_nodes *nodes, rc_where where, const char *bytes, 
  * keys makes it slow. */
 RC_MUST_CHECK
 rc_code rc_doc_check_keys(const rc_doc *map, rc_arena *mem, rc_error *err);
+
+/* A scalar of a command line: null, numbers, true and false; yes, no, on and off are words here,
+ * unlike in YAML. */
+void rc_doc_resolve_word(rc_doc *node);
 
 /* Takes `node` out of the children of `map`. */
 void rc_doc_remove(rc_doc *map, rc_doc *node);

@@ -381,6 +381,27 @@ static void config_reads_arguments_of_megatron_lm(void **state)
     rc_arena_close(mem);
 }
 
+static void config_keeps_aside_what_only_the_job_knows(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    static const char text[] = "export NCCL_GRAPH_REGISTER=0\n--num-layers $(cat n) --bf16\n";
+    rc_doc *doc;
+    rc_config *cfg;
+    assert_int_equal(rc_args_read("a.sh", text, sizeof text - 1, mem, &doc, NULL), RC_OK);
+    rc_input input = {doc, RC_FROM_FLAG};
+    assert_int_equal(rc_config_make(&input, 1, mem, &cfg, NULL), RC_OK);
+    assert_int_equal(cfg->num_layers, RC_NULL_INT);
+    assert_int_equal(cfg->n_unknown, 1);
+    assert_true(cfg->unknown[0].is_value);
+    assert_string_equal(cfg->unknown[0].path, "num_layers");
+    assert_int_equal(cfg->unknown[0].where.line, 2);
+    assert_int_equal(cfg->unknown[0].where.col, 14);
+    assert_string_equal(cfg->nccl_graph_register, "0");
+    assert_true(cfg->bf16);
+    rc_arena_close(mem);
+}
+
 static void config_reads_core_fields(void **state)
 {
     (void)state;
@@ -443,6 +464,7 @@ int main(void)
         cmocka_unit_test(config_reads_mixed_precision_and_overlap_of_bridge),
         cmocka_unit_test(config_reads_targets_of_bridge),
         cmocka_unit_test(config_reads_arguments_of_megatron_lm),
+        cmocka_unit_test(config_keeps_aside_what_only_the_job_knows),
         cmocka_unit_test(config_reads_core_fields),
         cmocka_unit_test(config_shows_values_in_yaml_notation),
     };

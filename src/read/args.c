@@ -1,0 +1,342 @@
+/* read/args.c — Megatron-LM's arguments out of argument lines and shell scripts, as data.
+ *
+ * takes  the commands and variables that args_shell.c found
+ * gives  {megatron_args: {name: value}, env: {NAME: value}}, and Bridge's key=value words as the
+ *        sections they name
+ * next   config/: names to fields by table
+ *
+ * In a script the trainer's arguments are those behind the .py file of a command; where there is
+ * no such command (a fragment that others source), those of the variables.
+ */
+#include "read/args.h"
+
+#include "base/text.h"
+#include "read/args_python.h"
+#include "read/args_shell.h"
+#include "read/override.h"
+
+#include <string.h>
+
+enum { MAX_FLAGS = 4096, MAX_NESTED = 64 };
+
+static bool is_flag(const char *word)
+{
+    return word[0] == '-' && word[1] == '-' && word[2] != '\0' && word[2] != '-';
+}
+
+rc_code rc_args_name(rc_nodes *nodes, const char *flag, size_t n, const char **out,
+                     rc_error *err)
+{
+    char *name;
+    RC_TRY(RC_NEW(nodes->mem, &name, n + 1, err));
+    for (size_t i = 0; i < n; i++)
+        name[i] = flag[i] == '-' ? '_' : flag[i];
+    *out = name;
+    return RC_OK;
+}
+
+static rc_code make_value(rc_nodes *nodes, const rc_args_word *word, rc_doc **out,
+                          rc_error *err)
+{
+    if (word->is_unknown) {
+        RC_TRY(rc_nodes_add_string(nodes, word->where, word->text, word->n_bytes, out, err));
+        (*out)->tag = "?";
+        (*out)->is_quoted = true;
+        return RC_OK;
+    }
+    if (word->n_bytes > 0 && strchr("[(", word->text[0]))
+        return rc_python_read(nodes, word->text, word->n_bytes, word->where, out, err);
+    RC_TRY(rc_nodes_add_string(nodes, word->where, word->text, word->n_bytes, out, err));
+    rc_doc_resolve_word(*out);
+    return RC_OK;
+}
+
+/* The values behind a flag as one node: none is true, one itself, several a list. */
+static rc_code make_values(rc_nodes *nodes, const rc_args_word *flag,
+                           const rc_args_word *values, size_t n, rc_doc **out, rc_error *err)
+{
+    if (n == 1)
+        return make_value(nodes, values, out, err);
+    if (n == 0) {
+        RC_TRY(rc_nodes_add(nodes, RC_DOC_BOOL, flag->where, out, err));
+        (*out)->i = 1;
+        return RC_OK;
+    }
+    RC_TRY(rc_nodes_add(nodes, RC_DOC_LIST, values[0].where, out, err));
+    for (size_t i = 0; i < n; i++) {
+        rc_doc *node;
+        RC_TRY(make_value(nodes, &values[i], &node, err));
+        rc_doc_add(*out, NULL, RC_NOWHERE, node);
+    }
+    return RC_OK;
+}
+
+rc_code rc_args_put(rc_doc *map, const char *key, rc_where where, rc_doc *node, rc_error *err)
+{
+    for (rc_doc *old = map->child; old; old = old->next)
+        if (strcmp(old->key, key) == 0) {
+            rc_doc_remove(map, old);
+            break;
+        }
+    if (map->n_children >= MAX_FLAGS)
+        return RC_FAIL(err, RC_E_RANGE, where, "more than %d arguments", MAX_FLAGS);
+    rc_doc_add(map, key, where, node);
+    return RC_OK;
+}
+
+rc_code rc_args_add(rc_nodes *nodes, rc_doc *map, const rc_args_word *words, size_t n_words,
+                    rc_error *err)
+{
+    size_t i = 0;
+    while (i < n_words && !is_flag(words[i].text))
+        i++;
+    while (i < n_words) {
+        rc_args_word flag = words[i++], value;
+        size_t n_name = strcspn(flag.text + 2, "="), n_values = 0;
+        const char *name;
+        rc_doc *node;
+        RC_TRY(rc_args_name(nodes, flag.text + 2, n_name, &name, err));
+        while (i + n_values < n_words && !is_flag(words[i + n_values].text))
+            n_values++;
+        if (flag.text[2 + n_name] == '=') {
+            value = flag;
+            value.text += n_name + 3;
+            value.n_bytes -= n_name + 3;
+            value.where.col += (int)n_name + 3;
+            value.where.n_cols = (int)value.n_bytes;
+            RC_TRY(make_value(nodes, &value, &node, err));
+        } else {
+            RC_TRY(make_values(nodes, &flag, words + i, n_values, &node, err));
+        }
+        i += n_values;
+        flag.where.n_cols = (int)n_name + 2;
+        RC_TRY(rc_args_put(map, name, flag.where, node, err));
+    }
+    return RC_OK;
+}
+
+static bool ends_with(const char *text, size_t n, const char *end)
+{
+    size_t n_end = strlen(end);
+    return n > n_end && memcmp(text + n - n_end, end, n_end) == 0;
+}
+
+/* Where the arguments of the trainer begin: behind the first .py that is no flag's value; 0 when
+ * there is none. */
+static size_t find_trainer(const rc_shell_words *words)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < words->n; i++) {
+        if (!ends_with(words->at[i].text, words->at[i].n_bytes, ".py"))
+            continue;
+        if (first == 0)
+            first = i + 1;
+        if (i == 0 || !is_flag(words->at[i - 1].text))
+            return i + 1;
+    }
+    return first;
+}
+
+/* Arguments behind `from`; Bridge's key=value words count only behind a trainer. */
+static size_t count_flags(const rc_shell_words *words, size_t from)
+{
+    size_t n = 0;
+    for (size_t i = from; i < words->n; i++)
+        n += is_flag(words->at[i].text) || (from > 0 && rc_override_is(words->at[i].text));
+    return n;
+}
+
+/* bash -c "torchrun ... pretrain_gpt.py ...": the word is a script itself. */
+static rc_code read_nested(rc_source *source, rc_arena *mem, rc_shell *shell, rc_error *err)
+{
+    for (size_t i = 0, n_read = 0; i < shell->n_commands && n_read < MAX_NESTED; i++) {
+        rc_shell_words words = shell->commands[i];
+        for (size_t k = 1; k < words.n && n_read < MAX_NESTED; k++) {
+            bool is_script =
+                strpbrk(words.at[k].text, " \n") && strstr(words.at[k].text, ".py");
+            if (!is_script || words.at[k].is_unknown)
+                continue;
+            RC_TRY(rc_shell_read_word(source, &words.at[k], mem, shell, err));
+            n_read++;
+        }
+    }
+    return RC_OK;
+}
+
+/* The command with the most arguments behind a trainer, and where they begin; false when no
+ * command calls one. Of equals the last. */
+static bool find_trainer_command(const rc_shell *shell, rc_shell_words *out)
+{
+    size_t n_best = 0;
+    for (size_t i = 0; i < shell->n_commands; i++) {
+        const rc_shell_words *words = &shell->commands[i];
+        size_t from = find_trainer(words), n = count_flags(words, from);
+        if (from == 0 || n == 0 || n < n_best)
+            continue;
+        n_best = n;
+        *out = (rc_shell_words){.at = words->at + from, .n = words->n - from};
+    }
+    return n_best > 0;
+}
+
+/* Appends every command that begins with an argument, or, `with_all`, has one. */
+static void add_commands(const rc_shell *shell, bool with_all, rc_shell_words *out)
+{
+    for (size_t i = 0; i < shell->n_commands; i++) {
+        const rc_shell_words *words = &shell->commands[i];
+        if (with_all ? count_flags(words, 0) == 0 : !is_flag(words->at[0].text))
+            continue;
+        memcpy(out->at + out->n, words->at, words->n * sizeof *words->at);
+        out->n += words->n;
+    }
+}
+
+/* A script that only fills variables: its arrays, and its strings read as lines of arguments. */
+static rc_code read_variables(rc_source *source, rc_arena *mem, rc_shell *shell, rc_error *err)
+{
+    size_t n_variables = shell->n_variables;
+    for (size_t i = 0; i < n_variables; i++) {
+        const rc_shell_variable *variable = shell->variables[i];
+        for (size_t k = 0; k < variable->words.n && !variable->is_array; k++)
+            if (strstr(variable->words.at[k].text, "--") && variable->words.at[k].n_bytes > 0)
+                RC_TRY(rc_shell_read_word(source, &variable->words.at[k], mem, shell, err));
+    }
+    return RC_OK;
+}
+
+static void add_arrays(const rc_shell *shell, rc_shell_words *out)
+{
+    for (size_t i = 0; i < shell->n_variables; i++) {
+        const rc_shell_words *words = &shell->variables[i]->words;
+        if (!shell->variables[i]->is_array || count_flags(words, 0) == 0)
+            continue;
+        memcpy(out->at + out->n, words->at, words->n * sizeof *words->at);
+        out->n += words->n;
+    }
+}
+
+static rc_code take_room(const rc_shell *shell, rc_arena *mem, rc_shell_words *out,
+                         rc_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < shell->n_commands; i++)
+        n += shell->commands[i].n;
+    for (size_t i = 0; i < shell->n_variables; i++)
+        n += shell->variables[i]->words.n;
+    *out = (rc_shell_words){0};
+    return RC_NEW(mem, &out->at, n + 1, err);
+}
+
+/* The words to take arguments from, all in one list: those of the trainer's command, else of lines
+ * of bare arguments, else of variables, else of whatever command has some. */
+static rc_code choose_words(rc_source *source, rc_shell *shell, rc_arena *mem,
+                            rc_shell_words *out, rc_error *err)
+{
+    if (find_trainer_command(shell, out))
+        return RC_OK;
+    RC_TRY(take_room(shell, mem, out, err));
+    add_commands(shell, false, out);
+    if (out->n > 0)
+        return RC_OK;
+    RC_TRY(read_variables(source, mem, shell, err));
+    RC_TRY(take_room(shell, mem, out, err));
+    add_arrays(shell, out);
+    add_commands(shell, false, out);
+    if (out->n == 0)
+        add_commands(shell, true, out);
+    return RC_OK;
+}
+
+static rc_args_word place_word(rc_source *source, const rc_shell_word *word)
+{
+    rc_args_word placed = {word->text, word->n_bytes, RC_NOWHERE, word->is_unknown};
+    if (word->n_bytes > 0) {
+        int32_t from = word->from[0], to = word->from[word->n_bytes - 1];
+        bool is_whole = to >= from && (size_t)(to - from) < 2 * word->n_bytes;
+        placed.where = rc_source_where(source, (size_t)from,
+                                       is_whole ? (size_t)(to - from) + 1 : word->n_bytes);
+    }
+    return placed;
+}
+
+static rc_code add_env(rc_nodes *nodes, rc_doc *root, rc_source *source, const rc_shell *shell,
+                       rc_error *err)
+{
+    rc_doc *env;
+    RC_TRY(rc_nodes_add(nodes, RC_DOC_MAP, rc_source_where(source, 0, 0), &env, err));
+    for (size_t i = 0; i < shell->n_variables; i++) {
+        const rc_shell_variable *variable = shell->variables[i];
+        if (!variable->is_exported)
+            continue;
+        rc_shell_word empty = {.text = ""};
+        rc_args_word word =
+            place_word(source, variable->words.n ? &variable->words.at[0] : &empty);
+        rc_doc *node;
+        RC_TRY(rc_nodes_add_string(nodes, word.where, word.text, word.n_bytes, &node, err));
+        node->is_quoted = true;
+        node->tag = word.is_unknown ? "?" : NULL;
+        rc_doc_add(env, variable->name, word.where, node);
+    }
+    if (env->n_children > 0)
+        rc_doc_add(root, "env", env->where, env);
+    return RC_OK;
+}
+
+static rc_code add_words(rc_nodes *nodes, rc_doc *root, rc_source *source,
+                         const rc_shell_words *chosen, rc_error *err)
+{
+    rc_args_word *words;
+    size_t n_words = 0;
+    rc_doc *args;
+    RC_TRY(RC_NEW(nodes->mem, &words, chosen->n + 1, err));
+    RC_TRY(rc_nodes_add(nodes, RC_DOC_MAP, rc_source_where(source, 0, 0), &args, err));
+    for (size_t i = 0; i < chosen->n; i++) {
+        rc_args_word word = place_word(source, &chosen->at[i]);
+        bool is_override = rc_override_is(word.text) && strchr(word.text, '.') &&
+                           strchr(word.text, '.') < strchr(word.text, '=');
+        if (is_override && !word.is_unknown)
+            RC_TRY(rc_override_add(nodes, root, word.text, word.where, err));
+        else
+            words[n_words++] = word;
+    }
+    RC_TRY(rc_args_add(nodes, args, words, n_words, err));
+    if (args->n_children > 0)
+        rc_doc_add(root, "megatron_args", args->where, args);
+    return RC_OK;
+}
+
+rc_code rc_args_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                     rc_doc **out, rc_error *err)
+{
+    rc_nodes nodes = {.mem = mem};
+    rc_source source;
+    rc_shell shell;
+    rc_shell_words chosen = {0};
+    RC_TRY(rc_source_open(path, bytes, n_bytes, mem, &source, err));
+    RC_TRY(rc_shell_read(&source, mem, &shell, err));
+    RC_TRY(read_nested(&source, mem, &shell, err));
+    RC_TRY(choose_words(&source, &shell, mem, &chosen, err));
+    RC_TRY(rc_nodes_add(&nodes, RC_DOC_MAP, rc_source_where(&source, 0, 0), out, err));
+    RC_TRY(add_words(&nodes, *out, &source, &chosen, err));
+    RC_TRY(add_env(&nodes, *out, &source, &shell, err));
+    if ((*out)->n_children == 0)
+        return RC_FAIL(err, RC_E_INPUT, rc_source_where(&source, 0, 0),
+                       "no arguments (--name value) are found here");
+    return RC_OK;
+}
+
+bool rc_args_is(const char *bytes)
+{
+    bytes += strspn(bytes, " \t\r\n");
+    if (strncmp(bytes, "#!", 2) == 0 || is_flag(bytes))
+        return true;
+    for (const char *line = bytes; line; line = strchr(line, '\n')) {
+        line += strspn(line, "\n \t");
+        static const char *const starts[] = {"export ",     "torchrun ", "python", "srun ",
+                                             "MODEL_ARGS=", "GPT_ARGS=", "#SBATCH"};
+        for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+            if (strncmp(line, starts[i], strlen(starts[i])) == 0)
+                return true;
+    }
+    return false;
+}

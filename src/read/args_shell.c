@@ -1,0 +1,273 @@
+/* read/args_shell.c — a shell script as data: commands, variables, arrays, nothing executed.
+ *
+ * takes  the text of a script or an argument line
+ * gives  the words of every command with quoting and expansion done, and the variables
+ * next   args.c finds the trainer's arguments among the words
+ *
+ * A subset of POSIX shell and bash's arrays, read in one pass: assignments take effect in the
+ * order of the text, whatever branch they stand in. A variable that branches set to different
+ * values is unknown, and so is all that a substitution of commands would give. Every byte keeps
+ * the offset it was written at, so that a flag out of an array points into the array.
+ */
+#include "read/args_shell.h"
+
+#include "read/args_expand.h"
+
+#include <string.h>
+
+/* Bytes of "NAME=" or "NAME+=" at the cursor, else 0. */
+static size_t assignment_length(const rc_shell_text *text)
+{
+    const char *at = text->bytes + text->at;
+    size_t n = 0;
+    while (rc_shell_is_name(at[n]))
+        n++;
+    if (n == 0 || !rc_shell_is_name_start(at[0]))
+        return 0;
+    n += at[n] == '+' && at[n + 1] == '=';
+    return at[n] == '=' ? n + 1 : 0;
+}
+
+static void skip_blanks(rc_shell_text *text, bool with_lines)
+{
+    for (;;) {
+        const char *at = text->bytes + text->at;
+        if (*at == ' ' || *at == '\t' || *at == '\r' || (with_lines && *at == '\n'))
+            text->at++;
+        else if (at[0] == '\\' && at[1] == '\n')
+            text->at += 2;
+        else if (at[0] == '\\' && at[1] == '\r' && at[2] == '\n')
+            text->at += 3;
+        else if (*at == '#' && (text->at == 0 || strchr(" \t\n\r;(", at[-1])))
+            text->at += strcspn(at, "\n");
+        else
+            return;
+    }
+}
+
+/* The elements of NAME=( ... ); the cursor stands behind the bracket. */
+static rc_code read_array(rc_shell_reader *r, rc_shell_text *text, rc_shell_words *out,
+                          rc_error *err)
+{
+    size_t open = text->at - 1;
+    for (;;) {
+        skip_blanks(text, true);
+        if (text->bytes[text->at] == ')')
+            break;
+        if (text->bytes[text->at] == '\0')
+            return RC_FAIL(err, RC_E_INPUT, rc_shell_where(r, text, open, 1),
+                           "this array has no closing )");
+        size_t before = text->at;
+        RC_TRY(rc_shell_read_next(r, text, true, out, err));
+        if (text->at == before)
+            text->at++; /* an operator has no business here */
+    }
+    text->at++;
+    return RC_OK;
+}
+
+static bool is_same(const rc_shell_words *a, const rc_shell_words *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->at[i].text, b->at[i].text) != 0)
+            return false;
+    return true;
+}
+
+/* Sets or extends a variable. Inside a branch a plain variable that gets another value than it
+ * had becomes unknown: which branch runs is not known here. */
+static rc_code assign(rc_shell_reader *r, rc_shell_variable *variable, rc_shell_words words,
+                      bool is_array, bool is_added, rc_error *err)
+{
+    bool had_value = variable->words.n > 0 || variable->is_array;
+    bool is_in_branch = r->n_branches > 0 || r->is_conditional;
+    bool is_ambiguous = is_in_branch && had_value && !is_added && !is_array &&
+                        !is_same(&variable->words, &words);
+    if (is_added && is_array) {
+        for (size_t i = 0; i < words.n; i++)
+            RC_TRY(rc_shell_push(r, &variable->words, &words.at[i], err));
+        variable->is_array = true;
+        return RC_OK;
+    }
+    if (is_added && had_value && words.n > 0)
+        return rc_shell_join(r, &variable->words.at[0], &words.at[0], err);
+    variable->is_array = is_array;
+    variable->words = words;
+    if (is_ambiguous && words.n > 0)
+        variable->words.at[0].is_unknown = true;
+    return RC_OK;
+}
+
+static rc_code read_assignment(rc_shell_reader *r, rc_shell_text *text, size_t n_prefix,
+                               rc_shell_variable **out, rc_error *err)
+{
+    const char *at = text->bytes + text->at;
+    bool is_added = at[n_prefix - 2] == '+';
+    rc_shell_words words = {0};
+    RC_TRY(rc_shell_variable_take(r, at, n_prefix - 1 - is_added, out, err));
+    text->at += n_prefix;
+    bool is_array = text->bytes[text->at] == '(';
+    if (is_array) {
+        text->at++;
+        RC_TRY(read_array(r, text, &words, err));
+    } else {
+        RC_TRY(rc_shell_read_next(r, text, false, &words, err));
+    }
+    return assign(r, *out, words, is_array, is_added, err);
+}
+
+static bool is_among(const char *word, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+/* Words of the grammar that open or close a branch, and words that leave the next one in the place
+ * of a command. True when the word is dropped. */
+static bool take_keyword(rc_shell_reader *r, const char *word)
+{
+    static const char *const opens[] = {"if", "case", "for", "while", "until", "select", NULL};
+    static const char *const closes[] = {"fi", "esac", "done", NULL};
+    static const char *const leads[] = {"then", "do",   "else", "elif",  "!", "{",
+                                        "}",    "time", "exec", "nohup", NULL};
+    if (is_among(word, opens)) {
+        r->n_branches++;
+        return strcmp(word, "if") == 0 || strcmp(word, "while") == 0;
+    }
+    if (is_among(word, closes)) {
+        r->n_branches -= r->n_branches > 0;
+        return true;
+    }
+    return is_among(word, leads);
+}
+
+static bool is_exporter(const char *word)
+{
+    static const char *const words[] = {"export", "declare", "typeset", "readonly",
+                                        "local",  "env",     NULL};
+    return is_among(word, words);
+}
+
+/* What is known of the command being read. */
+typedef struct command {
+    rc_shell_words words;
+    rc_shell_variable *assigned[64]; /* in front of the command's name */
+    size_t n_assigned;
+    bool is_exporter;
+} command;
+
+static rc_code finish_command(rc_shell_reader *r, command *c, rc_error *err)
+{
+    bool has_name = c->words.n > 0 && !c->is_exporter;
+    for (size_t i = 0; i < c->n_assigned && has_name; i++)
+        c->assigned[i]->is_exported = true;
+    for (size_t i = 1; i < c->words.n && c->is_exporter; i++) {
+        rc_shell_variable *variable =
+            rc_shell_variable_find(r, c->words.at[i].text, c->words.at[i].n_bytes);
+        if (variable)
+            variable->is_exported = true;
+    }
+    if (c->words.n > 0)
+        RC_TRY(rc_shell_add_command(r, c->words, err));
+    *c = (command){0};
+    return RC_OK;
+}
+
+/* NAME=value in front of a command is of its environment, behind `export` of all that follow. */
+static rc_code read_setting(rc_shell_reader *r, rc_shell_text *text, size_t n_prefix,
+                            command *c, rc_error *err)
+{
+    rc_shell_variable *variable;
+    RC_TRY(read_assignment(r, text, n_prefix, &variable, err));
+    bool is_local = c->is_exporter && (strcmp(c->words.at[0].text, "local") == 0 ||
+                                       strcmp(c->words.at[0].text, "readonly") == 0);
+    if (c->is_exporter && !is_local)
+        variable->is_exported = true;
+    else if (c->n_assigned < sizeof c->assigned / sizeof *c->assigned)
+        c->assigned[c->n_assigned++] = variable;
+    return RC_OK;
+}
+
+/* Drops a word of the grammar in front of a command. */
+static void look_at_first_word(rc_shell_reader *r, command *c)
+{
+    if (take_keyword(r, c->words.at[0].text)) {
+        c->words.n--;
+        memmove(c->words.at, c->words.at + 1, c->words.n * sizeof *c->words.at);
+    }
+    c->is_exporter = c->words.n > 0 && is_exporter(c->words.at[0].text);
+}
+
+static rc_code read_assignment_or_word(rc_shell_reader *r, rc_shell_text *text, command *c,
+                                       rc_error *err)
+{
+    size_t n_prefix = c->words.n == 0 || c->is_exporter ? assignment_length(text) : 0;
+    if (n_prefix > 0)
+        return read_setting(r, text, n_prefix, c, err);
+    size_t n_before = c->words.n, at_before = text->at;
+    RC_TRY(rc_shell_read_next(r, text, true, &c->words, err));
+    if (text->at == at_before)
+        text->at++; /* nothing a word may begin with */
+    if (c->words.n == n_before)
+        return RC_OK;
+    const rc_shell_word *first = &c->words.at[n_before];
+    char next = text->bytes[text->at];
+    bool is_number = strspn(first->text, "0123456789") == first->n_bytes;
+    if (is_number && (next == '>' || next == '<'))
+        c->words.n = n_before; /* the 2 of 2>&1 */
+    else if (n_before == 0)
+        look_at_first_word(r, c);
+    return RC_OK;
+}
+
+static rc_code read_redirection(rc_shell_reader *r, rc_shell_text *text, rc_error *err)
+{
+    rc_shell_words dropped = {0};
+    text->at += strspn(text->bytes + text->at, "<>&-");
+    skip_blanks(text, false);
+    return rc_shell_read_next(r, text, false, &dropped, err);
+}
+
+static rc_code read_text(rc_shell_reader *r, rc_shell_text *text, rc_error *err)
+{
+    command c = {0};
+    for (;;) {
+        skip_blanks(text, false);
+        char at = text->bytes[text->at];
+        if (at == '\0')
+            break;
+        if (strchr("\n;|&()", at)) {
+            RC_TRY(finish_command(r, &c, err));
+            size_t n = at == '&' || at == '|' ? strspn(text->bytes + text->at, "&|") : 1;
+            r->is_conditional = n > 1;
+            text->at += n;
+        } else if (at == '<' || at == '>') {
+            RC_TRY(read_redirection(r, text, err));
+        } else {
+            RC_TRY(read_assignment_or_word(r, text, &c, err));
+        }
+    }
+    return finish_command(r, &c, err);
+}
+
+rc_code rc_shell_read(rc_source *source, rc_arena *mem, rc_shell *out, rc_error *err)
+{
+    rc_shell_reader r = {.source = source, .mem = mem, .shell = out};
+    *out = (rc_shell){0};
+    RC_TRY(rc_shell_reader_open(&r, err));
+    rc_shell_text text = {.bytes = source->bytes, .at = rc_source_start(source)};
+    return read_text(&r, &text, err);
+}
+
+rc_code rc_shell_read_word(rc_source *source, const rc_shell_word *word, rc_arena *mem,
+                           rc_shell *shell, rc_error *err)
+{
+    rc_shell_reader r = {.source = source, .mem = mem, .shell = shell};
+    RC_TRY(rc_shell_reader_open(&r, err));
+    rc_shell_text text = {.bytes = word->text, .from = word->from};
+    return read_text(&r, &text, err);
+}

@@ -1,0 +1,218 @@
+/* test_args.c — argument lines, launch scripts, and the arguments in a log. */
+#include "read_cases.h"
+
+static void args_reads_a_line(void **state)
+{
+    (void)state;
+    expect_tree(
+        rc_args_read,
+        "--num-layers 24 --bf16 --recompute-modules core_attn mlp \\\n"
+        "  --lr=3e-4 --split 969,30,1 --x -1\n",
+        "{megatron_args: {num_layers: 24, bf16: T, recompute_modules: ['core_attn', 'mlp'],"
+        " lr: 0.0003f, split: '969,30,1', x: -1}}");
+    expect_tree(rc_args_read, "--a 1 --b\n--a 2\n", "{megatron_args: {b: T, a: 2}}");
+    expect_tree(rc_args_read, "--moe-layer-freq ([0]*1+[1]*3)\n",
+                "{megatron_args: {moe_layer_freq: T}}");
+    expect_tree(rc_args_read, "--moe-layer-freq \"([0]*1+[1]*3)\" --e ''\n",
+                "{megatron_args: {moe_layer_freq: [0, 1, 1, 1], e: ''}}");
+}
+
+static void args_reads_a_script(void **state)
+{
+    (void)state;
+    expect_tree(
+        rc_args_read,
+        "#!/bin/bash\n"
+        "# a comment with --num-layers 99\n"
+        "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+        "TP=${TP:-4}\n"
+        "PP=$1\n"
+        "WORLD=$((TP * 2 + 1))\n"
+        "MODEL_ARGS=(\n"
+        "    --num-layers 32   # layers\n"
+        "    --hidden-size 4096\n"
+        ")\n"
+        "MODEL_ARGS+=(--swiglu)\n"
+        "OTHER=\"--lr 1e-4 --seed ${SEED-7}\"\n"
+        "NCCL_DEBUG=WARN torchrun --nproc_per_node 8 pretrain_gpt.py \\\n"
+        "    ${MODEL_ARGS[@]} $OTHER --tensor-model-parallel-size $TP \\\n"
+        "    --pipeline-model-parallel-size $PP --world $WORLD --host \"$(hostname) x\" \\\n"
+        "    2>&1 | tee log.txt\n",
+        "{megatron_args: {num_layers: 32, hidden_size: 4096, swiglu: T, lr: 0.0001f, seed: 7,"
+        " tensor_model_parallel_size: 4, pipeline_model_parallel_size: '$1', world: 9,"
+        " host: '$(hostname) x'}, env: {CUDA_DEVICE_MAX_CONNECTIONS: '1', NCCL_DEBUG: "
+        "'WARN'}}");
+}
+
+static void args_follows_quotes_and_defaults(void **state)
+{
+    (void)state;
+    expect_tree(rc_args_read,
+                "A='x y'\nB=(1 \"2 3\")\n--a \"$A\" --b \"${B[@]}\" --c ${C:-${D:-5}} --d "
+                "\"${E:+no}\" --f ${A:+yes}\n",
+                "{megatron_args: {a: 'x y', b: [1, '2 3'], c: 5, d: '', f: 'yes'}}");
+    expect_tree(rc_args_read, "--a \\$X --b \"\\\"q\\\"\" --c 'a'b\"c\"\n",
+                "{megatron_args: {a: '$X', b: '\"q\"', c: 'abc'}}");
+}
+
+static void args_reads_scripts_inside_words_and_fragments(void **state)
+{
+    (void)state;
+    expect_tree(rc_args_read,
+                "srun --nodes 4 bash -c \"python pretrain_gpt.py --num-layers 8\"\n",
+                "{megatron_args: {num_layers: 8}}");
+    expect_tree(rc_args_read, "mkdir --parents x\nMODEL_ARGS=(--num-layers 3)\n",
+                "{megatron_args: {num_layers: 3}}");
+    expect_tree(rc_args_read, "MODEL_ARGS=(--num-layers 3)\nLR=\"--lr 2\"\n",
+                "{megatron_args: {num_layers: 3, lr: 2}}");
+    expect_tree(rc_args_read,
+                "torchrun train.py --recipe llama model.num_layers=4 '+model.m=[a,b]'\n",
+                "{model: {num_layers: 4, m: ['a', 'b']}, megatron_args: {recipe: 'llama'}}");
+}
+
+static void args_marks_what_only_running_would_tell(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_doc *doc;
+    static const char text[] = "N=2\n"
+                               "if [ \"$BIG\" = 1 ]; then N=4; fi\n"
+                               "M=2\n"
+                               "[ -n \"$X\" ] && M=3\n"
+                               "if true; then K=1; else K=2; fi\n"
+                               "if true; then S=1; else S=1; fi\n"
+                               "--n $N --m $M --k $K --s $S --t `date` --u ${HOME}/x\n";
+    assert_int_equal(rc_args_read("x", text, sizeof text - 1, mem, &doc, NULL), RC_OK);
+    static const struct {
+        const char *name;
+        bool is_unknown;
+    } cases[] = {{"n", true}, {"m", true}, {"k", true}, {"s", false}, {"t", true}, {"u", true}};
+    const rc_doc *args = rc_doc_find(doc, "megatron_args");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const rc_doc *value = rc_doc_find(args, cases[i].name);
+        assert_non_null(value);
+        assert_int_equal(value->tag && strcmp(value->tag, "?") == 0, cases[i].is_unknown);
+    }
+    rc_arena_close(mem);
+}
+
+static void args_point_to_where_the_value_was_written(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_doc *doc;
+    static const char text[] = "A=(\n"
+                               "  --num-layers 32\n" /* 16: the value */
+                               ")\n"
+                               "L=12\n"
+                               "python p.py ${A[@]} --lr=3 --x $L\n";
+    assert_int_equal(rc_args_read("x", text, sizeof text - 1, mem, &doc, NULL), RC_OK);
+    const rc_doc *layers = rc_doc_find_path(doc, "megatron_args.num_layers");
+    assert_int_equal(layers->where.line, 2);
+    assert_int_equal(layers->where.col, 16);
+    assert_int_equal(layers->where.n_cols, 2);
+    assert_int_equal(layers->key_where.col, 3);
+    assert_int_equal(layers->key_where.n_cols, 12);
+    const rc_doc *lr = rc_doc_find_path(doc, "megatron_args.lr");
+    assert_int_equal(lr->where.line, 5);
+    assert_int_equal(lr->where.col, 26);
+    const rc_doc *x = rc_doc_find_path(doc, "megatron_args.x");
+    assert_int_equal(x->where.line, 4);
+    assert_int_equal(x->where.col, 3);
+    rc_arena_close(mem);
+}
+
+static void args_refuses_with_position(void **state)
+{
+    (void)state;
+    expect_refused(rc_args_read, "--a 1\n--b 'x\n", 2,
+                   /* */ "    ^", "this quote is not closed");
+    expect_refused(rc_args_read, "A=(--x 1\n", 1,
+                   /* */ "  ^", "this array has no closing )");
+    expect_refused(rc_args_read, "--a ${X\n", 1,
+                   /* */ "    ^", "this ${ has no closing }");
+    expect_refused(rc_args_read, "--a $(ls\n", 1,
+                   /* */ "    ^", "this $( has no closing )");
+    expect_refused(rc_args_read, "hello world\n", 1, "^", "no arguments");
+    expect_refused_bytes(rc_args_read, "--a b\0c", 7, 1,
+                         /* */ "     ^", "a NUL byte");
+}
+
+static void args_bounds_what_a_script_expands_to(void **state)
+{
+    (void)state;
+    char text[4096] = "A=aaaaaaaaaaaaaaaa\n";
+    for (int i = 0; i < 60; i++)
+        strcat(text, "A=$A$A\n");
+    strcat(text, "--x $A\n");
+    rc_arena *mem = rc_arena_open();
+    rc_doc *doc;
+    rc_error err = {0};
+    assert_int_equal(rc_args_read("x", text, strlen(text), mem, &doc, &err), RC_E_RANGE);
+    assert_non_null(strstr(err.msg, "expand to too much text"));
+    rc_arena_close(mem);
+}
+
+static void dump_reads_the_arguments_of_a_log(void **state)
+{
+    (void)state;
+    expect_tree(
+        rc_dump_read,
+        "using world size: 8\n"
+        "------------------------ arguments ------------------------\n"
+        "  accumulate_allreduce_grads_in_fp32 .............. True\n"
+        "  recompute_granularity ........................... full\r\n"
+        "  recompute_modules ............................... ['core_attn', 'mlp']\n"
+        "  recompute_method ................................ None\n"
+        "  lr .............................................. 0.0003\n"
+        "  attention_backend ............................... AttnBackend.auto\n"
+        "  cuda_graph_scope ................................ [<CudaGraphScope.attn: 2>]\n"
+        "  params_dtype .................................... torch.bfloat16\n"
+        "  data_path ....................................... ['/a b/c']\n"
+        "  an_argument_whose_name_is_longer_than_the_column  5\n"
+        "-------------------- end of arguments ---------------------\n"
+        "loading ..... data\n",
+        "{megatron_args: {accumulate_allreduce_grads_in_fp32: T, recompute_granularity: 'full',"
+        " recompute_modules: ['core_attn', 'mlp'], recompute_method: null, lr: 0.0003f,"
+        " attention_backend: 'AttnBackend.auto', cuda_graph_scope: ['attn'],"
+        " params_dtype: 'torch.bfloat16', data_path: ['/a b/c'],"
+        " an_argument_whose_name_is_longer_than_the_column: 5}}");
+    expect_tree(
+        rc_dump_read,
+        "12: 2025-01-01 10:00:00 [rank0]:   num_layers ............................ 24\n"
+        "12: something else .... here\n"
+        "(Worker pid=1)   bf16 .................................. True\x1b[0m\n",
+        "{megatron_args: {num_layers: 24, bf16: T}}");
+}
+
+static void dump_overlooks_bytes_that_are_no_text(void **state)
+{
+    (void)state;
+    static const char text[] = "\xFF\0\n  num_layers ............................ 24\n";
+    rc_arena *mem = rc_arena_open();
+    rc_doc *doc;
+    assert_int_equal(rc_dump_read("x", text, sizeof text - 1, mem, &doc, NULL), RC_OK);
+    const rc_doc *layers = rc_doc_find_path(doc, "megatron_args.num_layers");
+    assert_int_equal(layers->i, 24);
+    assert_int_equal(layers->where.line, 2);
+    assert_int_equal(layers->where.col, 43);
+    rc_arena_close(mem);
+    expect_refused(rc_dump_read, "nothing\n", 1, "^", "no arguments");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(args_reads_a_line),
+        cmocka_unit_test(args_reads_a_script),
+        cmocka_unit_test(args_follows_quotes_and_defaults),
+        cmocka_unit_test(args_reads_scripts_inside_words_and_fragments),
+        cmocka_unit_test(args_marks_what_only_running_would_tell),
+        cmocka_unit_test(args_point_to_where_the_value_was_written),
+        cmocka_unit_test(args_refuses_with_position),
+        cmocka_unit_test(args_bounds_what_a_script_expands_to),
+        cmocka_unit_test(dump_reads_the_arguments_of_a_log),
+        cmocka_unit_test(dump_overlooks_bytes_that_are_no_text),
+    };
+    return cmocka_run_group_tests_name("args", tests, NULL, NULL);
+}
