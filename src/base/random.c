@@ -10,42 +10,47 @@ static const uint32_t mul_0 = 0xD2511F53u, mul_1 = 0xCD9E8D57u;
 static const uint32_t weyl_0 = 0x9E3779B9u, weyl_1 = 0xBB67AE85u;
 enum { N_ROUNDS = 10 };
 
-RC_INLINE void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
+/* Four named words, not an array: loops over an array's elements would not vectorise. */
+typedef struct words {
+    uint32_t a, b, c, d;
+} words;
+
+RC_INLINE words philox(words x, uint32_t k0, uint32_t k1)
 {
+#pragma GCC unroll 10
     for (int round = 0; round < N_ROUNDS; round++) {
-        uint64_t p0 = (uint64_t)mul_0 * c[0], p1 = (uint64_t)mul_1 * c[2];
-        uint32_t next_0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k0;
-        uint32_t next_2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
-        c[1] = (uint32_t)p1;
-        c[3] = (uint32_t)p0;
-        c[0] = next_0;
-        c[2] = next_2;
+        uint64_t p0 = (uint64_t)mul_0 * x.a, p1 = (uint64_t)mul_1 * x.c;
+        words next = {.a = (uint32_t)(p1 >> 32) ^ x.b ^ k0,
+                      .b = (uint32_t)p1,
+                      .c = (uint32_t)(p0 >> 32) ^ x.d ^ k1,
+                      .d = (uint32_t)p0};
+        x = next;
         k0 += weyl_0;
         k1 += weyl_1;
     }
-}
-
-RC_INLINE void random_counter(const rc_random *random, uint64_t at, uint32_t c[4])
-{
-    c[0] = (uint32_t)at;
-    c[1] = (uint32_t)(at >> 32 & 0xFFFF) | (uint32_t)(random->draw >> 32) << 16;
-    c[2] = random->id;
-    c[3] = (uint32_t)random->draw;
+    return x;
 }
 
 void rc_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    for (int i = 0; i < 4; i++)
-        out[i] = counter[i];
-    philox(out, key[0], key[1]);
+    words x = {counter[0], counter[1], counter[2], counter[3]};
+    x = philox(x, key[0], key[1]);
+    out[0] = x.a;
+    out[1] = x.b;
+    out[2] = x.c;
+    out[3] = x.d;
 }
 
 uint32_t rc_random_bits(const rc_random *random, uint64_t e)
 {
-    uint32_t c[4];
-    random_counter(random, e / 4, c);
-    philox(c, (uint32_t)random->seed, (uint32_t)(random->seed >> 32));
-    return c[e % 4];
+    const uint64_t at = e / 4;
+    const uint32_t counter[4] = {
+        (uint32_t)at, (uint32_t)(at >> 32 & 0xFFFF) | (uint32_t)(random->draw >> 32) << 16,
+        random->id, (uint32_t)random->draw};
+    const uint32_t key[2] = {(uint32_t)random->seed, (uint32_t)(random->seed >> 32)};
+    uint32_t out[4];
+    rc_philox(counter, key, out);
+    return out[e % 4];
 }
 
 RC_CLONES void rc_random_lanes(const rc_random *random, uint64_t first, uint64_t step, int n,
@@ -62,12 +67,11 @@ RC_CLONES void rc_random_lanes(const rc_random *random, uint64_t first, uint64_t
     }
 #pragma omp simd
     for (int i = 0; i < n; i++) {
-        uint32_t c[4] = {out[0][i], out[1][i], id, draw};
-        philox(c, k0, k1);
-        out[0][i] = c[0];
-        out[1][i] = c[1];
-        out[2][i] = c[2];
-        out[3][i] = c[3];
+        words x = philox((words){out[0][i], out[1][i], id, draw}, k0, k1);
+        out[0][i] = x.a;
+        out[1][i] = x.b;
+        out[2][i] = x.c;
+        out[3][i] = x.d;
     }
 }
 
@@ -77,18 +81,18 @@ uint32_t rc_random_threshold(double p)
     return x >= 4294967295.0 ? UINT32_MAX : (uint32_t)x;
 }
 
-RC_CLONES static void keep_interleave(uint32_t words[4][RC_RANDOM_LANES], int n,
+RC_CLONES static void keep_interleave(uint32_t bits[4][RC_RANDOM_LANES], int n,
                                       uint32_t threshold, float scale, float *keep)
 {
 #pragma omp simd
     for (int i = 0; i < n; i++)
         for (int w = 0; w < 4; w++)
-            keep[4 * i + w] = words[w][i] < threshold ? 0.0f : scale;
+            keep[4 * i + w] = bits[w][i] < threshold ? 0.0f : scale;
 }
 
 void rc_random_keep(const rc_random *random, uint64_t first, int64_t n, double p, float *keep)
 {
-    uint32_t words[4][RC_RANDOM_LANES];
+    uint32_t bits[4][RC_RANDOM_LANES];
     float edge[4];
     const uint32_t threshold = rc_random_threshold(p);
     const float scale = (float)(1.0 / (1.0 - p));
@@ -99,13 +103,13 @@ void rc_random_keep(const rc_random *random, uint64_t first, int64_t n, double p
         if (n_blocks > RC_RANDOM_LANES)
             n_blocks = RC_RANDOM_LANES;
         if (n_blocks > 0) {
-            rc_random_lanes(random, e / 4, 1, (int)n_blocks, words);
-            keep_interleave(words, (int)n_blocks, threshold, scale, keep + i);
+            rc_random_lanes(random, e / 4, 1, (int)n_blocks, bits);
+            keep_interleave(bits, (int)n_blocks, threshold, scale, keep + i);
             i += 4 * n_blocks;
             continue;
         }
-        rc_random_lanes(random, e / 4, 1, 1, words);
-        keep_interleave(words, 1, threshold, scale, edge);
+        rc_random_lanes(random, e / 4, 1, 1, bits);
+        keep_interleave(bits, 1, threshold, scale, edge);
         for (uint64_t w = e % 4; w < 4 && i < n; w++)
             keep[i++] = edge[w];
     }

@@ -28,6 +28,16 @@ typedef float rc_vec __attribute__((vector_size(64)));
 typedef float rc_vec_at __attribute__((vector_size(64), aligned(4), may_alias));
 enum { RC_VEC = 16 };
 
+/* a0 b0 a1 b1 ..., of the lower or the upper eight elements. */
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+#define RC_INTERLEAVE_LOW(a, b)                                                                \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define RC_INTERLEAVE_HIGH(a, b)                                                               \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#else
+#error "the kernels need gcc 12 or clang for their vector shuffles"
+#endif
+
 /* True where 32 registers of 64 bytes exist: tiles are then wider. */
 static inline int rc_cpu_is_wide(void)
 {

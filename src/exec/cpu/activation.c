@@ -65,23 +65,32 @@ typedef struct act_grad {
     bool is_added;
 } act_grad;
 
-RC_INLINE void bwd_row(rc_act act, const act_grad *g, int64_t f)
+/* act and is_added are constants at every call: with a branch inside, loops of this length would
+ * not vectorise. */
+RC_INLINE void bwd_row(rc_act act, bool is_added, const act_grad *g, int64_t f)
 {
     float *dx = g->dx, *dup = g->dup;
     const float *x = g->x, *up = g->up, *dy = g->dy;
-    const bool is_added = g->is_added;
     if (up) {
 #pragma omp simd
         for (int64_t i = 0; i < f; i++) {
-            float grad = dy[i];
-            rc_put(&dx[i], grad * up[i] * act_slope(act, x[i]), is_added);
-            rc_put(&dup[i], grad * act_value(act, x[i]), is_added);
+            float value = dy[i] * act_value(act, x[i]);
+            rc_put(&dx[i], dy[i] * up[i] * act_slope(act, x[i]), is_added);
+            rc_put(&dup[i], value, is_added);
         }
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < f; i++)
             rc_put(&dx[i], dy[i] * act_slope(act, x[i]), is_added);
     }
+}
+
+RC_INLINE void bwd_rows(rc_act act, const act_grad *g, int64_t f)
+{
+    if (g->is_added)
+        bwd_row(act, true, g, f);
+    else
+        bwd_row(act, false, g, f);
 }
 
 /* One loop per function, each with the kind known to the compiler. */
@@ -110,19 +119,19 @@ RC_CLONES static void bwd_any(rc_act act, const act_grad *g, int64_t f)
 {
     switch (act) {
     case RC_ACT_GELU_TANH:
-        bwd_row(RC_ACT_GELU_TANH, g, f);
+        bwd_rows(RC_ACT_GELU_TANH, g, f);
         break;
     case RC_ACT_GELU:
-        bwd_row(RC_ACT_GELU, g, f);
+        bwd_rows(RC_ACT_GELU, g, f);
         break;
     case RC_ACT_SILU:
-        bwd_row(RC_ACT_SILU, g, f);
+        bwd_rows(RC_ACT_SILU, g, f);
         break;
     case RC_ACT_RELU:
-        bwd_row(RC_ACT_RELU, g, f);
+        bwd_rows(RC_ACT_RELU, g, f);
         break;
     case RC_ACT_SQUARED_RELU:
-        bwd_row(RC_ACT_SQUARED_RELU, g, f);
+        bwd_rows(RC_ACT_SQUARED_RELU, g, f);
         break;
     }
 }

@@ -260,9 +260,15 @@ static void load_keys(const bwd_block *block, int64_t seq, int64_t group, int64_
 static void store_keys(const rc_operand *to, const rc_op_attr *attr, float *rows,
                        const float *from, int64_t n, float by)
 {
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t dim = 0; dim < attr->d; dim++)
-            rc_put(&rows[j * to->ld + dim], by * from[dim * RC_BLOCK + j], to->is_added);
+    rc_transpose part = {.rows = attr->d,
+                         .cols = n,
+                         .from = from,
+                         .ld_from = RC_BLOCK,
+                         .to = rows,
+                         .ld_to = to->ld,
+                         .by = by,
+                         .is_added = to->is_added};
+    rc_cpu_transpose(&part);
 }
 
 /* One key block against every query of its group's heads that sees it. */

@@ -31,17 +31,20 @@ typedef struct fwd_block {
     float *most, *sum, *fix, *aux; /* [RC_BLOCK] */
 } fwd_block;
 
-RC_CLONES void rc_attention_transpose(float *to, const float *from, int64_t ld, int64_t n_rows,
-                                      int64_t d, float by)
+void rc_attention_transpose(float *to, const float *from, int64_t ld, int64_t n_rows, int64_t d,
+                            float by)
 {
-    for (int64_t dim = 0; dim < d; dim++) {
-        float *row = to + dim * RC_BLOCK;
-#pragma omp simd
-        for (int64_t i = 0; i < n_rows; i++)
-            row[i] = from[i * ld + dim] * by;
+    rc_transpose part = {.rows = n_rows,
+                         .cols = d,
+                         .from = from,
+                         .ld_from = ld,
+                         .to = to,
+                         .ld_to = RC_BLOCK,
+                         .by = by};
+    rc_cpu_transpose(&part);
+    for (int64_t dim = 0; dim < d; dim++)
         for (int64_t i = n_rows; i < RC_BLOCK; i++)
-            row[i] = 0;
-    }
+            to[dim * RC_BLOCK + i] = 0;
 }
 
 /* Lanes of key row j on the diagonal start here; all lanes elsewhere. */
@@ -160,13 +163,20 @@ static void output_product(const fwd_block *block, const float *v, int64_t ld, i
 static void block_finish(const rc_call *call, const fwd_block *block, float *o, float *lse,
                          int64_t n_queries)
 {
-    for (int64_t i = 0; i < n_queries; i++) {
-        const float scale = 1.0f / block->sum[i];
-        float *row = o + i * call->out[0].ld;
-        for (int64_t dim = 0; dim < call->attr->d; dim++)
-            row[dim] = block->out[dim * RC_BLOCK + i] * scale;
+    const int64_t d = call->attr->d;
+    rc_transpose part = {.rows = d,
+                         .cols = n_queries,
+                         .from = block->out,
+                         .ld_from = RC_BLOCK,
+                         .to = o,
+                         .ld_to = call->out[0].ld,
+                         .by = 1};
+    for (int64_t i = 0; i < RC_BLOCK; i++)
+        block->fix[i] = 1.0f / block->sum[i];
+    rescale(block->out, block->fix, d);
+    rc_cpu_transpose(&part);
+    for (int64_t i = 0; i < n_queries; i++)
         lse[i] = block->most[i] + logf(block->sum[i]);
-    }
 }
 
 static fwd_block block_at(float *scratch, int64_t d)

@@ -129,20 +129,23 @@ void rc_cpu_bias_dropout_add_fwd(const rc_call *call)
         residual_row(call, row);
 }
 
-/* db sums the masked gradient: strips of columns in registers, rows in order, the mask drawn
- * again per row. Only with dropout and a bias at once; else db is the plain sum of dy. */
+/* db where dx is not kept apart: the masked gradient again, block by block, summed in the order of
+ * rc_cpu_column_sums. */
 static void masked_bias_strip(const rc_call *call, int64_t first)
 {
-    enum { STRIP = 64 };
     const rc_op_attr *attr = call->attr;
     const rc_random random = call_random(call);
-    const int64_t m = rc_min(STRIP, attr->h - first);
+    const int64_t m = rc_min(RC_COLUMN_STRIP, attr->h - first);
     float *db = rc_f32(&call->d_in[2]) + first;
-    float sum[STRIP] = {0}, keep[STRIP];
-    for (int64_t row = 0; row < attr->n; row++) {
-        const float *dy = rc_f32_row(&call->d_out, row) + first;
-        rc_random_keep(&random, (uint64_t)(row * attr->h + first), m, attr->p, keep);
-        scale_range(sum, dy, keep, m, true);
+    float sum[RC_COLUMN_STRIP] = {0}, block[RC_COLUMN_ROWS][RC_COLUMN_STRIP];
+    for (int64_t at = 0; at < attr->n; at += RC_COLUMN_ROWS) {
+        const int64_t n_rows = rc_min(RC_COLUMN_ROWS, attr->n - at);
+        for (int64_t i = 0; i < n_rows; i++) {
+            float keep[RC_COLUMN_STRIP];
+            rc_random_keep(&random, (uint64_t)((at + i) * attr->h + first), m, attr->p, keep);
+            scale_range(block[i], rc_f32_row(&call->d_out, at + i) + first, keep, m, false);
+        }
+        rc_cpu_column_part(sum, block[0], RC_COLUMN_STRIP, n_rows, m);
     }
     for (int64_t i = 0; i < m; i++)
         rc_put(&db[i], sum[i], call->d_in[2].is_added);
@@ -151,14 +154,16 @@ static void masked_bias_strip(const rc_call *call, int64_t first)
 static void bias_bwd(const rc_call *call)
 {
     const rc_op_attr *attr = call->attr;
+    const bool has_dx = call->d_in[0].at && !call->d_in[0].is_added;
     if (!call->d_in[2].at)
         return;
-    if (attr->p == 0) {
-        rc_cpu_column_sums(&call->d_in[2], &call->d_out, attr->n, attr->h, call->n_threads);
+    if (attr->p == 0 || has_dx) {
+        rc_cpu_column_sums(&call->d_in[2], attr->p == 0 ? &call->d_out : &call->d_in[0], attr->n,
+                           attr->h, call->n_threads);
         return;
     }
 #pragma omp parallel for num_threads(call->n_threads) schedule(static)
-    for (int64_t first = 0; first < attr->h; first += 64)
+    for (int64_t first = 0; first < attr->h; first += RC_COLUMN_STRIP)
         masked_bias_strip(call, first);
 }
 
@@ -186,8 +191,8 @@ static void residual_bwd_row(const rc_call *call, int64_t row)
 
 void rc_cpu_bias_dropout_add_bwd(const rc_call *call)
 {
-    bias_bwd(call); /* before dx, which may stand where dy does */
 #pragma omp parallel for num_threads(call->n_threads) schedule(static)
     for (int64_t row = 0; row < call->attr->n; row++)
         residual_bwd_row(call, row);
+    bias_bwd(call);
 }

@@ -82,3 +82,46 @@ void rc_cpu_tile(const rc_tile *tile)
     else
         tile_narrow(tile);
 }
+
+/* Four rounds of interleaving the upper with the lower eight rows transpose 16 x 16: each round
+ * moves one bit of the row number into the column number. */
+RC_INLINE void transpose_square(const rc_transpose *t, int64_t row, int64_t col)
+{
+    rc_vec a[RC_VEC], b[RC_VEC];
+#pragma GCC unroll 16
+    for (int i = 0; i < RC_VEC; i++)
+        a[i] = *(const rc_vec_at *)(t->from + (row + i) * t->ld_from + col);
+#pragma GCC unroll 4
+    for (int round = 0; round < 4; round++) {
+#pragma GCC unroll 8
+        for (int i = 0; i < RC_VEC / 2; i++) {
+            b[2 * i] = RC_INTERLEAVE_LOW(a[i], a[i + RC_VEC / 2]);
+            b[2 * i + 1] = RC_INTERLEAVE_HIGH(a[i], a[i + RC_VEC / 2]);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < RC_VEC; i++)
+            a[i] = b[i];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < RC_VEC; i++) {
+        rc_vec_at *to = (rc_vec_at *)(t->to + (col + i) * t->ld_to + row);
+        rc_vec x = a[i] * t->by;
+        if (t->is_added)
+            x += *to;
+        *to = x;
+    }
+}
+
+RC_CLONES void rc_cpu_transpose(const rc_transpose *t)
+{
+    const int64_t whole_rows = t->rows / RC_VEC * RC_VEC, whole_cols = t->cols / RC_VEC * RC_VEC;
+    for (int64_t row = 0; row < whole_rows; row += RC_VEC)
+        for (int64_t col = 0; col < whole_cols; col += RC_VEC)
+            transpose_square(t, row, col);
+    for (int64_t row = 0; row < t->rows; row++)
+        for (int64_t col = row < whole_rows ? whole_cols : 0; col < t->cols; col++) {
+            float x = t->from[row * t->ld_from + col] * t->by;
+            float *to = t->to + col * t->ld_to + row;
+            *to = t->is_added ? *to + x : x;
+        }
+}

@@ -21,4 +21,17 @@ typedef struct rc_tile {
 
 void rc_cpu_tile(const rc_tile *tile);
 
+/* to[c, r] (=, +=) by * from[r, c], r < rows, c < cols */
+typedef struct rc_transpose {
+    int64_t rows, cols;
+    const float *from;
+    int64_t ld_from;
+    float *to;
+    int64_t ld_to;
+    float by;
+    bool is_added;
+} rc_transpose;
+
+void rc_cpu_transpose(const rc_transpose *transpose);
+
 #endif
