@@ -75,7 +75,7 @@ static float *floats(const bench *b, int64_t n, uint32_t id)
 
 /* ---- bounds ---- */
 
-enum { CHAINS = 12, FMA_STEPS = 300000 };
+enum { CHAINS = 24, FMA_STEPS = 300000 };
 
 RC_CLONES static float fma_loop(int n)
 {
@@ -84,15 +84,15 @@ RC_CLONES static float fma_loop(int n)
         x[i] = 0.9999f;
         y[i] = 0.0001f;
     }
-#pragma GCC unroll 12
+#pragma GCC unroll 24
     for (int i = 0; i < CHAINS; i++)
         acc[i] = y * (float)i;
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int k = 0; k < n; k++)
-#pragma GCC unroll 12
+#pragma GCC unroll 24
         for (int i = 0; i < CHAINS; i++)
             acc[i] = acc[i] * x + y;
-#pragma GCC unroll 12
+#pragma GCC unroll 24
     for (int i = 1; i < CHAINS; i++)
         acc[0] += acc[i];
     return acc[0][0];
