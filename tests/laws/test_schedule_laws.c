@@ -109,6 +109,35 @@ static void a_replay_starts_at_its_first_reader(void **state)
     rc_arena_close(mem);
 }
 
+static int count_recomputes(const rc_schedule *s, int layer)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_instrs; i++)
+        n += s->instrs[i].kind == RC_INSTR_RECOMPUTE &&
+             s->graph->ops[s->instrs[i].op].layer == layer;
+    return n;
+}
+
+/* The last layer's backward follows the loss at once: it is kept, unless the loss is the peak. */
+static void a_layer_whose_backward_comes_next_is_kept_unless_the_loss_is_the_peak(void **state)
+{
+    static const law_model large_vocabulary = {"large vocabulary",
+                                               {LAW_COMMON, "model.vocab_size=20000"}};
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_graph *graph = law_graph(&law_models[0], "fused", mem);
+    int last = (int)graph->dims.L - 1;
+    const rc_schedule *s = law_schedule(graph, "full/uniform/1", 1, mem);
+    assert_int_equal(s->n_kept_regions, 1);
+    assert_int_equal(count_recomputes(s, last), 0);
+    assert_true(count_recomputes(s, last - 1) > 0);
+    graph = law_graph(&large_vocabulary, "fused", mem);
+    s = law_schedule(graph, "full/uniform/1", 1, mem);
+    assert_int_equal(s->n_kept_regions, 0);
+    assert_true(count_recomputes(s, last) > 0);
+    rc_arena_close(mem);
+}
+
 static bool covers(uint32_t a, uint32_t b)
 {
     return (a & b) == b;
@@ -163,6 +192,7 @@ int main(void)
         cmocka_unit_test(no_op_runs_a_third_time),
         cmocka_unit_test(a_block_leaves_out_its_last_product),
         cmocka_unit_test(a_replay_starts_at_its_first_reader),
+        cmocka_unit_test(a_layer_whose_backward_comes_next_is_kept_unless_the_loss_is_the_peak),
         cmocka_unit_test(a_label_pays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
