@@ -59,17 +59,20 @@ typedef enum rc_check_target {
     RC_CHECK_BRIDGE       /* + Bridge's finalize and validate, build and run time, advice */
 } rc_check_target;
 
+/* The target that the kind of input calls for. */
+RC_API rc_check_target rc_check_find_target(const rc_config *cfg);
+
 typedef struct rc_check_options {
     rc_check_target target;
     const char *megatron;    /* release of Megatron Core: "0.16", "main"; NULL is main */
     const char *transformer_engine; /* "2.9.0"; NULL is new enough for everything */
     bool has_advice;         /* also the rules of our own */
-    const rc_doc *env;       /* MAP of environment variables the job will see, or NULL */
 } rc_check_options;
 
 typedef struct rc_check {
     rc_findings findings; /* errors in firing order, then warnings and notes in emission order */
     const rc_rule_facts **rules; /* [findings.n] the row of each finding */
+    const rc_doc **fixes; /* [findings.n] MAP of settings that mend it, or NULL */
     size_t first;         /* the finding the framework dies of, findings.n when it is accepted */
     bool is_accepted;     /* by the target: no error at all */
     const char *exception; /* of the first, or NULL */
@@ -98,6 +101,11 @@ RC_MUST_CHECK
 RC_API rc_code rc_check_make_core(const rc_doc *fields, bool is_mla,
                                   const rc_check_options *options, rc_arena *mem,
                                   rc_check **out, rc_error *err);
+
+/* A fix, or several in one map, as the framework's user writes them: "model.a=b", "--a b", "a=b". */
+RC_MUST_CHECK
+RC_API rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between,
+                          rc_arena *mem, const char **out, rc_error *err);
 
 /* Fails with the first finding of level error, as an error with its position and fix. */
 RC_MUST_CHECK

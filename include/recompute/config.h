@@ -137,6 +137,9 @@ RC_MUST_CHECK
 RC_API rc_code rc_config_from_core_json(const rc_doc *fields, rc_arena *mem, rc_config **out,
                                         rc_error *err);
 
+/* Where the field's value stands: an rc_field_TYPE of the field's type. */
+RC_API const void *rc_config_value_at(const rc_config *cfg, rc_field field);
+
 /* A field's value as text in YAML's notation ("null", "4", "[core_attn]"), taken from `mem`. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_show(const rc_config *cfg, rc_field field, rc_arena *mem,

@@ -10,11 +10,6 @@
 
 #include <string.h>
 
-static bool is_rejection(const rc_hit *hit)
-{
-    return rc_rule_at(hit->rule)->level == RC_LEVEL_ERROR;
-}
-
 static bool is_framework_warning(const rc_hit *hit)
 {
     return strncmp(rc_rule_at(hit->rule)->name, "warn_", 5) == 0;
@@ -77,7 +72,7 @@ static rc_code add_effective(const rc_core *core, rc_check *check, rc_error *err
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         RC_TRY(add_copy(effective, rc_core_field_find(own[i])->name, core->at[own[i]],
                         core->mem, err));
-    for (int i = 0; i < RC_CORE_COUNT; i++) {
+    for (int i = 0; i < RC_CORE_CLASS_COUNT; i++) {
         bool is_left_out = false;
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
             is_left_out = is_left_out || i == (int)own[k];
@@ -98,7 +93,7 @@ static rc_code add_finding(const rc_core *core, const rc_hit *hit, rc_check *che
                            rc_error *err)
 {
     rc_finding finding;
-    RC_TRY(rc_say_finding(core, hit, &finding, err));
+    RC_TRY(rc_say_finding(core, hit, &finding, &check->fixes[*k], err));
     RC_TRY(rc_findings_add(&check->findings, &finding, err));
     check->rules[(*k)++] = rc_rule_at(hit->rule);
     return RC_OK;
@@ -117,16 +112,14 @@ static rc_code add_findings(const rc_core *core, rc_check *check, rc_error *err)
 {
     size_t k = 0;
     RC_TRY(RC_NEW(core->mem, &check->rules, core->n_hits, err));
+    RC_TRY(RC_NEW(core->mem, &check->fixes, core->n_hits, err));
     RC_TRY(RC_NEW(core->mem, &check->warnings, core->n_hits, err));
     check->findings.mem = core->mem;
-    for (size_t i = 0; i < core->n_hits; i++)
-        if (is_rejection(&core->hits[i]))
-            RC_TRY(add_finding(core, &core->hits[i], check, &k, err));
-    check->is_accepted = k == 0;
-    for (rc_level level = RC_LEVEL_WARNING; level <= RC_LEVEL_NOTE; level++)
+    for (rc_level level = RC_LEVEL_ERROR; level <= RC_LEVEL_NOTE; level++)
         for (size_t i = 0; i < core->n_hits; i++)
-            if (rc_rule_at(core->hits[i].rule)->level == level)
+            if (rc_say_level(core, &core->hits[i]) == level)
                 RC_TRY(add_finding(core, &core->hits[i], check, &k, err));
+    check->is_accepted = rc_findings_count(&check->findings, RC_LEVEL_ERROR) == 0;
     check->first = check->is_accepted ? check->findings.n : 0;
     for (size_t i = 0; i < core->n_until_stop; i++)
         if (is_framework_warning(&core->hits[i]))
@@ -176,13 +169,80 @@ rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_opt
     rc_core *core;
     RC_TRY(rc_core_open(mem, is_mla, &core, err));
     RC_TRY(set_options(core, options, err));
+    core->framework = RC_FRAMEWORK_CORE;
     for (const rc_doc *node = fields->child; node; node = node->next) {
         rc_core_field field = rc_core_field_named(node->key);
-        if (field == RC_CORE_COUNT)
+        if (field >= RC_CORE_CLASS_COUNT)
             continue;
         core->at[field] = core->given[field] = node;
         core->is_given[field] = true;
     }
     RC_TRY(rc_core_run(core, err));
     return make_check(core, mem, out, err);
+}
+
+/* Sizes that a fragment of a config leaves to a recipe; without them the rest is judged kindly. */
+static bool is_fragment(const rc_config *cfg, const rc_core *core)
+{
+    return cfg->framework != RC_FRAMEWORK_CORE && !core->is_given[RC_CORE_num_layers];
+}
+
+/* Megatron-LM names neither the class nor its size before it builds them. */
+static bool is_mla_class(const rc_config *cfg)
+{
+    return cfg->multi_latent_attention ||
+           (cfg->config_class && strcmp(cfg->config_class, "MLATransformerConfig") == 0);
+}
+
+static rc_code run_layers(rc_core *core, const rc_check_options *options, rc_error *err)
+{
+    core->err = err;
+    if (options->target == RC_CHECK_MEGATRON_LM)
+        rc_core_cli(core);
+    if (options->target == RC_CHECK_BRIDGE)
+        rc_core_bridge(core);
+    RC_TRY(rc_core_run(core, err));
+    if (options->target != RC_CHECK_CORE)
+        rc_core_build(core);
+    if (options->has_advice)
+        rc_core_advice(core);
+    return core->code;
+}
+
+rc_code rc_check_make(const rc_config *cfg, const rc_check_options *options, rc_arena *mem,
+                      rc_check **out, rc_error *err)
+{
+    rc_core *core;
+    RC_TRY(rc_core_open(mem, is_mla_class(cfg), &core, err));
+    RC_TRY(set_options(core, options, err));
+    RC_TRY(rc_core_fill(core, cfg, err));
+    core->framework = cfg->framework;
+    core->is_partial = is_fragment(cfg, core);
+    RC_TRY(run_layers(core, options, err));
+    return make_check(core, mem, out, err);
+}
+
+rc_check_target rc_check_find_target(const rc_config *cfg)
+{
+    switch (cfg->framework) {
+    case RC_FRAMEWORK_MEGATRON_LM:
+        return RC_CHECK_MEGATRON_LM;
+    case RC_FRAMEWORK_CORE:
+        return RC_CHECK_CORE;
+    case RC_FRAMEWORK_BRIDGE:
+        break;
+    }
+    return RC_CHECK_BRIDGE;
+}
+
+rc_code rc_check_refuse_errors(const rc_config *cfg, rc_arena *mem, rc_error *err)
+{
+    rc_check_options options = {.target = RC_CHECK_CORE};
+    rc_check *check;
+    RC_TRY(rc_check_make(cfg, &options, mem, &check, err));
+    if (check->is_accepted)
+        return RC_OK;
+    const rc_finding *first = &check->findings.at[check->first];
+    return RC_FAIL(err, RC_E_INPUT, first->where, "%s%s%s [%s]", first->reason,
+                   first->fix ? "; write " : "", first->fix ? first->fix : "", first->rule);
 }

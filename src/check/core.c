@@ -188,7 +188,7 @@ static bool has_hit(const rc_core *core, rc_rule rule, const char *item)
 
 void rc_core_raise(rc_core *core, rc_rule rule, const char *item)
 {
-    if (!is_in_release(core, rule) || has_hit(core, rule, item))
+    if (!is_in_release(core, rule) || has_hit(core, rule, item) || core->is_told[rule])
         return;
     add_hit(core, rule, item, NULL);
     core->has_stopped = true;
@@ -204,8 +204,58 @@ void rc_core_crash(rc_core *core, rc_rule rule, const char *exception)
 
 void rc_core_warn(rc_core *core, rc_rule rule)
 {
+    rc_core_warn_item(core, rule, NULL);
+}
+
+void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item)
+{
     if (is_in_release(core, rule))
-        add_hit(core, rule, NULL, NULL);
+        add_hit(core, rule, item, NULL);
+}
+
+static rc_doc *new_value(rc_core *core, rc_doc_kind kind)
+{
+    rc_doc *value;
+    rc_code code = rc_doc_new(core->mem, kind, RC_NOWHERE, &value, core->err);
+    if (code == RC_OK)
+        return value;
+    core->code = code;
+    return NULL;
+}
+
+static void give_number(rc_core *core, rc_core_field field, rc_doc_kind kind, int64_t number)
+{
+    rc_doc *value = new_value(core, kind);
+    if (!value)
+        return;
+    value->i = number;
+    value->f = (double)number;
+    core->at[field] = value;
+}
+
+void rc_core_give_text(rc_core *core, rc_core_field field, const char *text)
+{
+    rc_doc *value = new_value(core, RC_DOC_STRING);
+    if (!value)
+        return;
+    value->text = text;
+    value->n_bytes = strlen(text);
+    core->at[field] = value;
+}
+
+void rc_core_give_bool(rc_core *core, rc_core_field field, bool value)
+{
+    give_number(core, field, RC_DOC_BOOL, value);
+}
+
+void rc_core_give_int(rc_core *core, rc_core_field field, int64_t value)
+{
+    give_number(core, field, RC_DOC_INT, value);
+}
+
+void rc_core_give_null(rc_core *core, rc_core_field field)
+{
+    give_number(core, field, RC_DOC_NULL, 0);
 }
 
 void rc_core_set(rc_core *core, rc_core_field field, const rc_doc *value, rc_rule change)
@@ -214,53 +264,28 @@ void rc_core_set(rc_core *core, rc_core_field field, const rc_doc *value, rc_rul
     rc_core_warn(core, change);
 }
 
-static rc_doc *new_value(rc_core *core, rc_doc_kind kind)
-{
-    rc_doc *value;
-    rc_code code = rc_doc_new(core->mem, kind, RC_NOWHERE, &value, core->err);
-    if (code != RC_OK) {
-        core->code = code;
-        return NULL;
-    }
-    return value;
-}
-
 void rc_core_set_text(rc_core *core, rc_core_field field, const char *text, rc_rule change)
 {
-    rc_doc *value = new_value(core, RC_DOC_STRING);
-    if (!value)
-        return;
-    value->text = text;
-    value->n_bytes = strlen(text);
-    rc_core_set(core, field, value, change);
-}
-
-static void set_int(rc_core *core, rc_core_field field, rc_doc_kind kind, int64_t number,
-                    rc_rule change)
-{
-    rc_doc *value = new_value(core, kind);
-    if (!value)
-        return;
-    value->i = number;
-    value->f = (double)number;
-    rc_core_set(core, field, value, change);
+    rc_core_give_text(core, field, text);
+    rc_core_warn(core, change);
 }
 
 void rc_core_set_bool(rc_core *core, rc_core_field field, bool value, rc_rule change)
 {
-    set_int(core, field, RC_DOC_BOOL, value, change);
+    rc_core_give_bool(core, field, value);
+    rc_core_warn(core, change);
 }
 
 void rc_core_set_int(rc_core *core, rc_core_field field, int64_t value, rc_rule change)
 {
-    set_int(core, field, RC_DOC_INT, value, change);
+    rc_core_give_int(core, field, value);
+    rc_core_warn(core, change);
 }
 
 void rc_core_set_null(rc_core *core, rc_core_field field, rc_rule change)
 {
-    rc_doc *value = new_value(core, RC_DOC_NULL);
-    if (value)
-        rc_core_set(core, field, value, change);
+    rc_core_give_null(core, field);
+    rc_core_warn(core, change);
 }
 
 rc_doc *rc_core_new_list(rc_core *core)

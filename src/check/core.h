@@ -14,6 +14,7 @@
 #include "check/release.h"
 #include "check/rule.h"
 
+#include <recompute/config.h>
 #include <recompute/doc.h>
 
 typedef enum rc_core_field {
@@ -22,6 +23,8 @@ typedef enum rc_core_field {
 #undef RC_CORE
     RC_CORE_COUNT
 } rc_core_field;
+/* Fields from here on are no members of the config classes. */
+#define RC_CORE_CLASS_COUNT RC_CORE_checkpoint_activations
 
 typedef struct rc_core_field_facts {
     const char *name, *dflt, *since;
@@ -44,6 +47,9 @@ typedef struct rc_core {
     bool is_mla;        /* MLATransformerConfig */
     rc_release release; /* of Megatron Core */
     rc_te te;           /* Transformer Engine */
+    rc_framework framework; /* whose tongue the fixes are written in */
+    bool is_partial;    /* a fragment: what it leaves unset, a recipe may set */
+    bool is_told[RC_RULE_COUNT]; /* another layer said it in its own words */
     bool has_stopped;   /* a violation was raised: what follows Megatron never says */
     rc_hit *hits;
     size_t n_hits, n_room;
@@ -74,6 +80,13 @@ bool rc_core_is_every_layer_moe(const rc_core *core);      /* by moe_layer_freq 
 void rc_core_raise(rc_core *core, rc_rule rule, const char *item);
 void rc_core_crash(rc_core *core, rc_rule rule, const char *exception);
 void rc_core_warn(rc_core *core, rc_rule rule);
+void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item);
+/* A launcher hands the class another value, without a word. */
+void rc_core_give_text(rc_core *core, rc_core_field field, const char *text);
+void rc_core_give_bool(rc_core *core, rc_core_field field, bool value);
+void rc_core_give_int(rc_core *core, rc_core_field field, int64_t value);
+void rc_core_give_null(rc_core *core, rc_core_field field);
+/* The class's validation changes a value: the rule `change` says so. */
 void rc_core_set(rc_core *core, rc_core_field field, const rc_doc *value, rc_rule change);
 void rc_core_set_text(rc_core *core, rc_core_field field, const char *text, rc_rule change);
 void rc_core_set_bool(rc_core *core, rc_core_field field, bool value, rc_rule change);
@@ -132,6 +145,17 @@ typedef struct rc_layout {
 } rc_layout;
 /* false: it cannot be read (or memory is out: core->code) */
 bool rc_layout_read(rc_core *core, const rc_doc *doc, rc_layout *layout);
+
+/* --- the other layers (rules_cli.c, rules_bridge.c, rules_build.c, rules_advice.c); a launcher's
+ * come before the core's and change what the class is handed */
+void rc_core_cli(rc_core *core);
+void rc_core_bridge(rc_core *core);
+void rc_core_build(rc_core *core);
+void rc_core_advice(rc_core *core);
+
+/* Takes the settings of a config; what it leaves at its default keeps the class's. */
+RC_MUST_CHECK
+rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err);
 
 /* Runs all families. */
 RC_MUST_CHECK

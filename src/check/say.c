@@ -6,6 +6,7 @@
 #include "check/say.h"
 
 #include "base/text.h"
+#include "check/fix.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -29,6 +30,24 @@ static rc_core_field next_field(const char **at)
             return field;
     }
     return RC_CORE_COUNT;
+}
+
+/* Recompute is the user's own subject; whatever else is unset, a recipe may set. */
+static bool is_left_open(const rc_core *core, const rc_rule_facts *rule)
+{
+    const char *at = rule->fields;
+    for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT; field = next_field(&at))
+        if (!core->is_given[field] &&
+            strncmp(rc_core_field_find(field)->name, "recompute_", 10) != 0)
+            return true;
+    return false;
+}
+
+rc_level rc_say_level(const rc_core *core, const rc_hit *hit)
+{
+    const rc_rule_facts *rule = rc_rule_at(hit->rule);
+    bool is_open = core->is_partial && is_left_open(core, rule);
+    return rule->level == RC_LEVEL_ERROR && is_open ? RC_LEVEL_WARNING : rule->level;
 }
 
 static rc_code say_value(rc_text *text, const rc_doc *value, rc_error *err)
@@ -59,6 +78,7 @@ static rc_code say_value(rc_text *text, const rc_doc *value, rc_error *err)
     return RC_OK;
 }
 
+/* The values at fault: those given, and the most blamed one even where it is the default. */
 static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_text *text,
                           rc_error *err)
 {
@@ -66,18 +86,16 @@ static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_tex
     int n_named = 0;
     for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT && n_named < MAX_NAMED;
          field = next_field(&at)) {
-        if (!core->is_given[field] && n_named > 0 && strchr(rule->fields, ' ') != NULL &&
-            rc_core_is_null(core, field) == (core->given[field]->kind == RC_DOC_NULL) &&
-            n_named >= 2)
+        if (!core->is_given[field] && n_named >= 2)
             continue;
         RC_TRY(rc_text_printf(text, err, "%s%s is ", n_named ? ", " : "",
                               rc_core_field_find(field)->name));
         RC_TRY(say_value(text, core->given[field], err));
         if (!core->is_given[field])
-            RC_TRY(rc_text_printf(text, err, " (default)"));
+            RC_TRY(rc_text_printf(text, err, " by default"));
         n_named++;
     }
-    return rc_text_printf(text, err, n_named ? ": " : "");
+    return rc_text_printf(text, err, "%s", n_named ? ": " : "");
 }
 
 static rc_where find_where(const rc_core *core, const rc_hit *hit)
@@ -108,19 +126,96 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
             &text, err,
             "\"%s\": ", rc_text_printable(hit->item, strlen(hit->item), safe, sizeof safe)));
     RC_TRY(rc_text_printf(&text, err, "%s", rule->reason));
+    if (rule->level == RC_LEVEL_ERROR && rc_say_level(core, hit) != RC_LEVEL_ERROR)
+        RC_TRY(rc_text_printf(&text, err, " (an error, unless a recipe sets what is default here)"));
     *out = text.at;
     return RC_OK;
 }
 
-rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out, rc_error *err)
+/* --- what to write instead, in the tongue of the input */
+
+static rc_code say_words(rc_text *text, const rc_doc *list, const char *between, rc_error *err)
+{
+    for (const rc_doc *item = list->child; item; item = item->next) {
+        RC_TRY(say_value(text, item, err));
+        RC_TRY(rc_text_printf(text, err, "%s", item->next ? between : ""));
+    }
+    return RC_OK;
+}
+
+/* "--recompute-modules core_attn moe", or which flag to leave out. */
+static rc_code say_flag(rc_text *text, const rc_field_facts *field, const rc_doc *value,
+                        rc_error *err)
+{
+    const char *flag = field->flag;
+    bool is_inverted = *flag == '!';
+    bool is_off = value->kind == RC_DOC_NULL || (value->kind == RC_DOC_BOOL && !value->i) ||
+                  (value->kind == RC_DOC_LIST && !value->child);
+    flag += is_inverted;
+    if (value->kind == RC_DOC_BOOL && is_inverted)
+        is_off = !is_off;
+    RC_TRY(rc_text_printf(text, err, is_off ? "no %s" : "%s", flag));
+    if (is_off || value->kind == RC_DOC_BOOL)
+        return RC_OK;
+    RC_TRY(rc_text_printf(text, err, " "));
+    return value->kind == RC_DOC_LIST ? say_words(text, value, " ", err)
+                                      : say_value(text, value, err);
+}
+
+static rc_code say_setting(rc_text *text, rc_framework framework, const rc_doc *value,
+                           rc_error *err)
+{
+    rc_field field = rc_field_find_name(value->key);
+    const rc_field_facts *facts = field == RC_FIELD_COUNT ? NULL : rc_field_find(field);
+    bool is_line = framework == RC_FRAMEWORK_MEGATRON_LM;
+    if (facts && is_line && *facts->flag)
+        return say_flag(text, facts, value, err);
+    bool has_key = facts && framework == RC_FRAMEWORK_BRIDGE && *facts->key;
+    RC_TRY(rc_text_printf(text, err, "%s=", has_key ? facts->key : value->key));
+    if (value->kind != RC_DOC_LIST)
+        return say_value(text, value, err);
+    RC_TRY(rc_text_printf(text, err, "["));
+    RC_TRY(say_words(text, value, ",", err));
+    return rc_text_printf(text, err, "]");
+}
+
+rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between, rc_arena *mem,
+                   const char **out, rc_error *err)
+{
+    rc_text text = {.mem = mem};
+    RC_TRY(rc_text_printf(&text, err, "%s", ""));
+    for (const rc_doc *value = fix ? fix->child : NULL; value; value = value->next) {
+        RC_TRY(say_setting(&text, framework, value, err));
+        RC_TRY(rc_text_printf(&text, err, "%s", value->next ? between : ""));
+    }
+    *out = text.at;
+    return RC_OK;
+}
+
+static rc_code say_fix(const rc_core *core, const rc_rule_facts *rule, const rc_doc *fix,
+                       const char **out, rc_error *err)
+{
+    const char *settings, *words = rc_fix_words(rule);
+    RC_TRY(rc_say_fix(fix, core->framework, " ", core->mem, &settings, err));
+    if (*settings && words)
+        return rc_arena_printf(core->mem, out, err, "%s, %s", settings, words);
+    if (*settings)
+        *out = settings;
+    else
+        *out = words && strncmp(words, "or ", 3) == 0 ? words + 3 : words;
+    return RC_OK;
+}
+
+rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
+                       const rc_doc **fix, rc_error *err)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
     char id[RC_RULE_ID_ROOM], source[256];
-    *out = (rc_finding){.level = rule->level, .where = find_where(core, hit)};
+    *out = (rc_finding){.level = rc_say_level(core, hit), .where = find_where(core, hit)};
     RC_TRY(rc_arena_printf(core->mem, &out->rule, err, "%s", rc_rule_id(rule, id)));
     RC_TRY(say_reason(core, hit, &out->reason, err));
-    if (*rule->fix)
-        out->fix = rule->fix;
+    RC_TRY(rc_fix_make(core, hit, fix, err));
+    RC_TRY(say_fix(core, rule, *fix, &out->fix, err));
     if (*rule->raises)
         RC_TRY(rc_arena_printf(core->mem, &out->source, err, "%s",
                                rc_rule_source(rule, source, sizeof source)));

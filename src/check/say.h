@@ -4,7 +4,10 @@
 
 #include "check/core.h"
 
+/* The rule's level; a warning where a fragment of a config leaves unset what the rule reads. */
+rc_level rc_say_level(const rc_core *core, const rc_hit *hit);
 RC_MUST_CHECK
-rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out, rc_error *err);
+rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
+                       const rc_doc **fix, rc_error *err);
 
 #endif

@@ -59,7 +59,7 @@ static rc_code add_list(rc_text *text, const rc_strings *list, rc_error *err)
     return rc_text_printf(text, err, "]");
 }
 
-static const void *value_at(const rc_config *cfg, rc_field field)
+const void *rc_config_value_at(const rc_config *cfg, rc_field field)
 {
     static const size_t offsets[RC_FIELD_COUNT] = {
 #define RC_FIELD(name, key, type, dflt, flag, help) offsetof(rc_config, name),
@@ -73,7 +73,7 @@ rc_code rc_config_show(const rc_config *cfg, rc_field field, rc_arena *mem, cons
                        rc_error *err)
 {
     rc_text text = {.mem = mem};
-    const void *at = value_at(cfg, field);
+    const void *at = rc_config_value_at(cfg, field);
     rc_code code = RC_OK;
     if (cfg->origin[field].is_null) {
         *out = "null";

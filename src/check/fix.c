@@ -1,0 +1,155 @@
+/* fix.c — "recompute_modules-=moe_act" and its like, worked out on the values at hand.
+ *
+ * A row writes `field=value`, `field-=item` and `field+=item`; `$` stands for the list entry at
+ * fault. Changes of one field add up: two removals give one list.
+ */
+#include "check/fix.h"
+
+#include <string.h>
+
+const char *rc_fix_words(const rc_rule_facts *rule)
+{
+    const char *bar = strstr(rule->fix, " | ");
+    return bar ? bar + 3 : NULL;
+}
+
+typedef struct fix_word {
+    rc_core_field field;
+    char op; /* '=' '-' '+' */
+    const char *value;
+    size_t n;
+} fix_word;
+
+static bool next_word(const char **at, const char *end, fix_word *word)
+{
+    char name[80];
+    while (*at < end) {
+        size_t n = strcspn(*at, " ");
+        const char *equals = memchr(*at, '=', n);
+        const char *start = *at;
+        *at += n + ((*at)[n] == ' ');
+        if (!equals || equals == start)
+            continue;
+        word->op = equals[-1] == '-' || equals[-1] == '+' ? equals[-1] : '=';
+        size_t n_name = (size_t)(equals - start) - (word->op != '=');
+        if (n_name >= sizeof name)
+            continue;
+        memcpy(name, start, n_name);
+        name[n_name] = '\0';
+        word->field = rc_core_field_named(name);
+        word->value = equals + 1;
+        word->n = (size_t)(start + n - word->value);
+        if (word->field != RC_CORE_COUNT)
+            return true;
+    }
+    return false;
+}
+
+static rc_code add_item(rc_arena *mem, rc_doc *list, const char *text, size_t n, rc_where where,
+                        rc_error *err)
+{
+    rc_doc *item;
+    return rc_doc_add_string(mem, list, NULL, where, text, n, &item, err);
+}
+
+static rc_code make_value(rc_arena *mem, const fix_word *word, rc_doc **out, rc_error *err)
+{
+    bool is_list = word->n >= 2 && word->value[0] == '[';
+    RC_TRY(rc_doc_new(mem, is_list ? RC_DOC_LIST : RC_DOC_STRING, RC_NOWHERE, out, err));
+    if (is_list) {
+        const char *at = word->value + 1, *end = word->value + word->n - 1;
+        while (at < end) {
+            size_t n = strcspn(at, ",]");
+            RC_TRY(add_item(mem, *out, at, n, RC_NOWHERE, err));
+            at += n + 1;
+        }
+        return RC_OK;
+    }
+    RC_TRY(rc_arena_copy(mem, word->value, word->n, &(*out)->text, err));
+    (*out)->n_bytes = word->n;
+    rc_doc_resolve_scalar(*out);
+    return RC_OK;
+}
+
+/* The list at hand without the item, or with it. */
+static rc_code change_list(const rc_core *core, const fix_word *word, const rc_hit *hit,
+                           const rc_doc *now, rc_doc **out, rc_error *err)
+{
+    bool is_item = word->n == 1 && *word->value == '$';
+    const char *name = is_item ? (hit->item ? hit->item : "") : word->value;
+    size_t n_name = is_item ? strlen(name) : word->n;
+    bool has_it = false;
+    RC_TRY(rc_doc_new(core->mem, RC_DOC_LIST, RC_NOWHERE, out, err));
+    for (const rc_doc *item = now->kind == RC_DOC_LIST ? now->child : NULL; item;
+         item = item->next) {
+        bool is_it = item->kind == RC_DOC_STRING && item->n_bytes == n_name &&
+                     memcmp(item->text, name, n_name) == 0;
+        has_it = has_it || is_it;
+        if (item->kind == RC_DOC_STRING && !(is_it && word->op == '-'))
+            RC_TRY(add_item(core->mem, *out, item->text, item->n_bytes, item->where, err));
+    }
+    if (word->op == '+' && !has_it)
+        RC_TRY(add_item(core->mem, *out, name, n_name, RC_NOWHERE, err));
+    return RC_OK;
+}
+
+static bool is_same(const rc_doc *a, const rc_doc *b)
+{
+    if (a->kind != b->kind || a->kind == RC_DOC_MAP)
+        return false;
+    if (a->kind == RC_DOC_STRING)
+        return strcmp(a->text, b->text) == 0;
+    if (a->kind == RC_DOC_FLOAT)
+        return !(a->f < b->f) && !(a->f > b->f);
+    return a->kind == RC_DOC_LIST ? a->n_children == b->n_children : a->i == b->i;
+}
+
+static rc_doc *find_child(rc_doc *map, const char *key)
+{
+    for (rc_doc *node = map->child; node; node = node->next)
+        if (strcmp(node->key, key) == 0)
+            return node;
+    return NULL;
+}
+
+/* A later word of the same field starts from what the earlier made of it. */
+static rc_code add_change(const rc_core *core, const fix_word *word, const rc_hit *hit,
+                          rc_doc *map, rc_error *err)
+{
+    const char *key = rc_core_field_find(word->field)->name;
+    rc_doc *before = find_child(map, key), *value;
+    const rc_doc *now = before ? before : core->given[word->field];
+    if (!before && now->kind == RC_DOC_NULL && word->op != '=')
+        now = core->at[word->field]; /* what the unset list has come to mean */
+    if (word->op == '=')
+        RC_TRY(make_value(core->mem, word, &value, err));
+    else
+        RC_TRY(change_list(core, word, hit, now, &value, err));
+    if (!before && is_same(value, core->given[word->field]))
+        return RC_OK;
+    if (!before) {
+        rc_doc_add(map, key, RC_NOWHERE, value);
+        return RC_OK;
+    }
+    rc_doc *next = before->next;
+    *before = *value;
+    before->key = key;
+    before->next = next;
+    return RC_OK;
+}
+
+rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err)
+{
+    const rc_rule_facts *rule = rc_rule_at(hit->rule);
+    const char *bar = strstr(rule->fix, " | "), *at = rule->fix;
+    const char *end = bar ? bar : rule->fix + strlen(rule->fix);
+    rc_doc *map;
+    fix_word word;
+    *out = NULL;
+    RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &map, err));
+    while (next_word(&at, end, &word))
+        RC_TRY(add_change(core, &word, hit, map, err));
+    if (map->child)
+        *out = map;
+    return RC_OK;
+}

@@ -1,0 +1,14 @@
+/* fix.h — the machine part of a rule's fix: which settings to change to which values. */
+#ifndef RC_CHECK_FIX_H
+#define RC_CHECK_FIX_H
+
+#include "check/core.h"
+
+/* A map from core field to its new value, in the row's order; NULL when the row has no such part. */
+RC_MUST_CHECK
+rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err);
+
+/* The words behind the machine part, or NULL. */
+const char *rc_fix_words(const rc_rule_facts *rule);
+
+#endif

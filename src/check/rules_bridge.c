@@ -1,0 +1,197 @@
+/* rules_bridge.c — what Megatron Bridge refuses or changes before the config class looks. */
+#include "check/core.h"
+
+#include <string.h>
+
+static bool has_graphs(const rc_core *core)
+{
+    return !IS(cuda_graph_impl, "none") || ON(enable_cuda_graph) || ON(external_cuda_graph);
+}
+
+static bool is_provider(const rc_core *core, const char *name)
+{
+    const rc_doc *target = core->at[RC_CORE_model_target];
+    return target->kind == RC_DOC_STRING && strstr(target->text, name) != NULL;
+}
+
+/* The list that the user gave, under its new or old name. */
+static rc_core_field named_list(const rc_core *core)
+{
+    return IS_NULL(cuda_graph_scope) ? RC_CORE_cuda_graph_modules : RC_CORE_cuda_graph_scope;
+}
+
+static bool names_modules(const rc_core *core)
+{
+    rc_core_field list = named_list(core);
+    return rc_core_is_on(core, list) && !rc_core_is_text(core, list, "full");
+}
+
+static bool captures_attention(rc_core *core)
+{
+    return has_graphs(core) && (!names_modules(core) || rc_core_has(core, named_list(core), "attn"));
+}
+
+static void delayed_gradients(rc_core *core)
+{
+    bool is_late = ON(overlap_grad_reduce) || !ON(gradient_accumulation_fusion);
+    bool has_bias = ON(add_bias_linear) || ON(add_qkv_bias);
+    if (!ON(delay_wgrad_compute))
+        return;
+    if (!IS(transformer_impl, "transformer_engine") ||
+        (is_late && rc_te_is_below(&core->te, "2.7.0")) ||
+        (captures_attention(core) && (rc_te_is_below(&core->te, "2.12.0") ||
+                                      !ON(gradient_accumulation_fusion) || has_bias)))
+        RAISE(bridge_delay_wgrad);
+}
+
+static void communication(rc_core *core)
+{
+    bool has_experts = !IS_NULL(num_moe_experts) && ABOVE(num_moe_experts, 1);
+    if (ON(overlap_moe_expert_parallel_comm) && !has_experts)
+        RAISE(bridge_ep_overlap_mirror);
+    delayed_gradients(core);
+}
+
+static void packing(rc_core *core)
+{
+    const rc_doc *target = core->at[RC_CORE_dataset_target];
+    bool is_energon = target->kind == RC_DOC_STRING &&
+                      (strstr(target->text, "nergon") != NULL) && ON(dataset_packing);
+    bool is_offline = ON(dataset_enable_offline_packing) || ON(dataset_offline_packing) ||
+                      (ON(dataset_packing) && !is_energon);
+    bool is_captured = IS(cuda_graph_impl, "full_iteration") ||
+                       IS(cuda_graph_impl, "transformer_engine") || ON(external_cuda_graph);
+    if (is_energon && (has_graphs(core) || ON(mtp_num_layers) ||
+                       ABOVE(pipeline_model_parallel_size, 1)))
+        RAISE(bridge_energon_packing_no_graphs);
+    if (!is_offline || !is_captured)
+        return;
+    const rc_doc *specs = ON(dataset_offline_packing) ? core->at[RC_CORE_dataset_offline_packing]
+                                                      : core->at[RC_CORE_dataset_packing];
+    const rc_doc *pads = rc_doc_find(specs, "pad_cu_seqlens");
+    bool has_boundaries = pads && pads->kind == RC_DOC_BOOL && pads->i;
+    if (!ON(dataset_pad_to_max_length) || (captures_attention(core) && !has_boundaries))
+        RAISE(bridge_offline_packing_graphs);
+}
+
+static void graph_names(rc_core *core)
+{
+    rc_core_field list = named_list(core);
+    if (!has_graphs(core)) {
+        if (core->is_given[list] && names_modules(core))
+            WARN(bridge_graph_none_clears_modules);
+        rc_core_give_null(core, RC_CORE_cuda_graph_modules);
+        rc_core_give_null(core, RC_CORE_cuda_graph_scope);
+        return;
+    }
+    if (!IS(cuda_graph_impl, "local") && !ON(enable_cuda_graph))
+        return;
+    bool is_full_iteration = names_modules(core) && rc_core_has(core, list, "full_iteration");
+    bool is_inference = core->is_given[list] && !names_modules(core) &&
+                        (IS(inference_cuda_graph_scope, "layer") ||
+                         IS(inference_cuda_graph_scope, "block"));
+    if (!is_full_iteration && !is_inference)
+        RAISE(bridge_local_graph_only_full_iteration);
+}
+
+static void graphs(rc_core *core)
+{
+    graph_names(core);
+    if (IS(cuda_graph_impl, "full_iteration") && ON(check_for_nan_in_loss))
+        RAISE(bridge_full_iteration_no_nan_check);
+    if (has_graphs(core) && !ON(use_te_rng_tracker))
+        RAISE(bridge_graph_needs_te_rng_tracker);
+    if (ON(use_torch_fsdp2) &&
+        (has_graphs(core) || !IS_NULL(num_moe_experts) || ON(fp8) || ON(fp4) ||
+         !IS_NULL(virtual_pipeline_model_parallel_size)))
+        RAISE(bridge_fsdp2_no_graphs);
+}
+
+static void offload(rc_core *core)
+{
+    bool is_new = !rc_te_is_below(&core->te, "2.10.0");
+    bool is_off = !IS_NULL(nvte_cpu_offload_v1) && !IS(nvte_cpu_offload_v1, "1");
+    if (!ON(fine_grained_activation_offloading))
+        return;
+    if (!IS(transformer_impl, "transformer_engine") || (is_new && is_off))
+        RAISE(bridge_fine_grained_offload_te);
+    else if (is_new && IS_NULL(nvte_cpu_offload_v1))
+        WARN(bridge_fine_grained_offload_env);
+}
+
+static void virtual_stages(rc_core *core)
+{
+    double n_stages = NUMBER(pipeline_model_parallel_size);
+    bool is_other = !IS_NULL(num_layers_in_first_pipeline_stage) ||
+                    !IS_NULL(num_layers_in_last_pipeline_stage) ||
+                    !IS_NULL(pipeline_model_parallel_layout) ||
+                    ON(account_for_embedding_in_pipeline_split) ||
+                    ON(account_for_loss_in_pipeline_split);
+    if (IS_NULL(virtual_pipeline_model_parallel_size) || is_other || n_stages < 1.0 ||
+        !core->is_given[RC_CORE_num_layers])
+        return;
+    double per_stage = (double)(int64_t)(NUMBER(num_layers) / n_stages);
+    if (rc_core_has_rest(core, per_stage, NUMBER(virtual_pipeline_model_parallel_size),
+                         RC_RULE_python_zero_division)) {
+        RAISE(bridge_vpp_divides);
+        core->is_told[RC_RULE_build_even_split] = true;
+    }
+}
+
+static void providers(rc_core *core)
+{
+    bool is_gemma4 = is_provider(core, "Gemma4") || is_provider(core, "gemma4");
+    if (is_gemma4 && ON(num_moe_experts) &&
+        (has_graphs(core) || ON(moe_shared_expert_overlap) ||
+         (rc_core_is_selective(core) && ON(recompute_modules) &&
+          HAS(recompute_modules, "layernorm")) ||
+         (ON(fine_grained_activation_offloading) && ON(offload_modules) &&
+          HAS(offload_modules, "mlp_norm"))))
+        RAISE(bridge_gemma4_moe);
+    if (is_provider(core, "T5") && rc_core_is_selective(core) &&
+        !core->is_given[RC_CORE_recompute_num_layers])
+        RAISE(bridge_t5_num_layers_default);
+    if (is_provider(core, "Sarvam") && !core->is_given[RC_CORE_recompute_granularity])
+        WARN(bridge_sarvam_defaults);
+}
+
+/* What finalize() changes. */
+static void adjust(rc_core *core)
+{
+    if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(pipeline_dtype))
+        rc_core_give_text(core, RC_CORE_pipeline_dtype,
+                          ON(bf16)   ? "bfloat16"
+                          : ON(fp16) ? "float16"
+                                     : "float32");
+    if (ON(sequence_parallel) && !ABOVE(tensor_model_parallel_size, 1)) {
+        WARN(bridge_finalize_adjusts);
+        rc_core_give_bool(core, RC_CORE_sequence_parallel, false);
+    }
+    if (ABOVE(expert_model_parallel_size, 1) && IS_NULL(expert_tensor_parallel_size))
+        rc_core_give_int(core, RC_CORE_expert_tensor_parallel_size, 1);
+}
+
+static void adapters(rc_core *core)
+{
+    bool recomputes_mlp = rc_core_is_selective(core) && ON(recompute_modules) &&
+                          HAS(recompute_modules, "mlp");
+    if (!ON(peft))
+        return;
+    if (!IS_NULL(recompute_method))
+        WARN(bridge_peft_input_grad);
+    if (ON(sequence_parallel) && (ON(cpu_offloading) || has_graphs(core) || recomputes_mlp ||
+                                  IS(recompute_granularity, "full")))
+        WARN(bridge_lora_regather_off);
+}
+
+void rc_core_bridge(rc_core *core)
+{
+    communication(core);
+    packing(core);
+    graphs(core);
+    offload(core);
+    virtual_stages(core);
+    providers(core);
+    adjust(core);
+    adapters(core);
+}

@@ -1,0 +1,112 @@
+/* rules_build.c — settled settings that fail or are weakened when the model is built or run. */
+#include "check/core.h"
+
+static bool is_full(const rc_core *core)
+{
+    return IS(recompute_granularity, "full");
+}
+
+static void split(rc_core *core)
+{
+    double n_stages = NUMBER(pipeline_model_parallel_size);
+    bool is_other = !IS_NULL(num_layers_in_first_pipeline_stage) ||
+                    !IS_NULL(num_layers_in_last_pipeline_stage) ||
+                    !IS_NULL(pipeline_model_parallel_layout) ||
+                    !IS_NULL(hybrid_override_pattern) || !IS_NULL(hybrid_layer_pattern);
+    bool is_accounted = ON(account_for_embedding_in_pipeline_split) ||
+                        ON(account_for_loss_in_pipeline_split); /* the core rules look at it */
+    if (is_other || is_accounted || !core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
+        return;
+    double n_layers = NUMBER(num_layers);
+    bool is_uneven = rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash);
+    if (!is_uneven && n_stages > 1.0 && !IS_NULL(virtual_pipeline_model_parallel_size))
+        is_uneven = rc_core_has_rest(core, n_layers / n_stages,
+                                     NUMBER(virtual_pipeline_model_parallel_size),
+                                     RC_RULE_python_zero_division);
+    if (is_uneven)
+        RAISE(build_even_split);
+}
+
+static void refusals(rc_core *core)
+{
+    bool is_quantised = ON(fp8) || ON(fp4);
+    bool is_delta_net = IS(experimental_attention_variant, "gdn") ||
+                        IS(experimental_attention_variant, "gdn2");
+    if (ON(cpu_offloading) && IS(transformer_impl, "local"))
+        RAISE(build_cpu_offload_needs_te);
+    if (ON(enable_mhc_connections) && ON(num_moe_experts))
+        RAISE(build_mhc_no_moe_layer);
+    if (RECOMPUTES("layernorm") && is_quantised && is_delta_net)
+        RAISE(build_norm_recompute_quantised_attention);
+    if (ON(use_megatron_fsdp) && ON(overlap_moe_expert_parallel_comm) &&
+        (IS(cuda_graph_impl, "local") || IS(cuda_graph_impl, "transformer_engine")))
+        RAISE(build_fsdp_overlap_graphs);
+    if (!IS_NULL(num_microbatches_with_partial_activation_checkpoints) &&
+        ON(overlap_moe_expert_parallel_comm))
+        RAISE(run_partial_checkpoint_overlap);
+}
+
+static void full_uniform(rc_core *core)
+{
+    if (!ABOVE(recompute_num_layers, 0))
+        RAISE(run_uniform_zero_layers_loops);
+    if (ON(mtp_num_layers) && !rc_core_is_number(core, RC_CORE_recompute_num_layers, 1))
+        RAISE(run_mtp_uniform_one);
+}
+
+static void full(rc_core *core)
+{
+    if (!is_full(core) || IS_NULL(recompute_num_layers))
+        return;
+    if (IS(recompute_method, "uniform"))
+        full_uniform(core);
+    if (!IS(recompute_method, "block"))
+        return;
+    if (!ABOVE(recompute_num_layers, 0))
+        WARN(run_block_clamps);
+    if (ON(mtp_num_layers))
+        WARN(run_mtp_block_skipped);
+}
+
+static void label_effects(rc_core *core)
+{
+    bool is_moe = ON(num_moe_experts);
+    bool has_router = HAS(cuda_graph_modules, "moe_router");
+    bool is_kept = HAS(cuda_graph_modules, "moe_preprocess") &&
+                   (IS(moe_token_dispatcher_type, "alltoall") || !IS_NULL(moe_latent_size));
+    if (RECOMPUTES("mlp") && is_moe && rc_core_is_every_layer_moe(core))
+        WARN(build_mlp_label_dense_only);
+    if (RECOMPUTES("layernorm") && is_moe && IS(cuda_graph_impl, "transformer_engine") &&
+        has_router && (ON(moe_shared_expert_overlap) || !is_kept))
+        WARN(build_prenorm_recompute_graph);
+    if ((RECOMPUTES("gdp_in_proj") || RECOMPUTES("gdp_qkv")) && IS_NULL(mamba_num_heads))
+        WARN(build_gdp_labels);
+    if (RECOMPUTES("moe") && IS(cuda_graph_impl, "local"))
+        WARN(build_moe_label_local_graph);
+    if ((RECOMPUTES("moe_act") || RECOMPUTES("layernorm")) && (ON(fp8) || ON(fp4)))
+        WARN(build_act_recompute_saves_input);
+}
+
+static void captured(rc_core *core)
+{
+    bool is_whole = !ON(cuda_graph_modules);
+    if (IS(cuda_graph_impl, "none"))
+        return;
+    if (ON(fine_grained_activation_offloading) && ON(offload_modules) &&
+        ((HAS(offload_modules, "attn_norm") && (is_whole || HAS(cuda_graph_modules, "attn"))) ||
+         (HAS(offload_modules, "mlp_norm") && (is_whole || HAS(cuda_graph_modules, "mlp") ||
+                                               HAS(cuda_graph_modules, "moe_router")))))
+        WARN(build_offload_norm_graph);
+    if (IS(cuda_graph_impl, "local") && !IS_NULL(recompute_granularity) &&
+        BELOW(cuda_graph_warmup_steps, 1))
+        WARN(build_local_graph_recompute_warmup);
+}
+
+void rc_core_build(rc_core *core)
+{
+    split(core);
+    refusals(core);
+    full(core);
+    label_effects(core);
+    captured(core);
+}
