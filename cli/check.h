@@ -6,13 +6,68 @@
 
 #include <stdio.h>
 
-/* A value as JSON. */
+/* One configuration under check. */
+typedef struct rc_subject {
+    const char *path; /* as named on the command line, or "command line" */
+    const rc_config *cfg;
+    rc_check *check;
+    rc_check_options options;
+    const char *unreadable; /* why, and then there is no cfg; else NULL */
+    rc_where where;         /* of what cannot be read */
+} rc_subject;
+
+/* How results are shown. */
+typedef struct rc_check_show {
+    bool has_notes; /* print notes too */
+    bool is_strict; /* warnings count as errors */
+    bool has_colour;
+} rc_check_show;
+
+const char *rc_check_target_name(rc_check_target target);
+/* 0 clean, 1 findings that count, 2 unreadable. */
+int rc_subject_status(const rc_subject *subject, const rc_check_show *show);
+
+/* A value as JSON; text or null as JSON. */
 void rc_check_write_value(const rc_doc *value, FILE *to);
+void rc_check_write_text_or_null(const char *text, FILE *to);
+
+void rc_check_write_people(const rc_subject *subject, const rc_check_show *show, FILE *to);
+void rc_check_write_json(const rc_subject *subjects, size_t n, const rc_check_show *show,
+                         FILE *to);
+void rc_check_write_sarif(const rc_subject *subjects, size_t n, FILE *to);
+/* One rule with an example. */
+RC_MUST_CHECK
+rc_code rc_check_explain(const char *id, bool is_json, FILE *to, rc_error *err);
 
 /* One configuration of config-class fields a line in, one JSON verdict a line out (cli/check_jsonl.c).
  * *status becomes 1 when a line is rejected, 2 when one cannot be read. */
 RC_MUST_CHECK
 rc_code rc_check_jsonl(const char *path, const rc_check_options *options, FILE *to, int *status,
                        rc_error *err);
+
+/* What is combined into one configuration, later ones winning. */
+typedef struct rc_check_inputs {
+    const rc_doc *file;      /* or NULL */
+    const rc_doc *overrides; /* or NULL */
+} rc_check_inputs;
+
+/* Makes the configuration, with `fix` (field names to values, or NULL) on top, and checks it. */
+RC_MUST_CHECK
+rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
+                     rc_subject *subject, rc_error *err);
+
+/**
+ * Fixes findings of `level` and above until none is left that a rule can fix by itself.
+ *
+ * gives  *fix    MAP of settings to change; empty when there is nothing to do
+ *        *after  the configuration with them
+ */
+RC_MUST_CHECK
+rc_code rc_check_mend(const rc_check_inputs *inputs, const rc_subject *subject, rc_level level,
+                      rc_arena *mem, const rc_doc **fix, rc_subject *after, rc_error *err);
+/* Edits the YAML file in place: values only, comments and layout stay. Atomic. */
+RC_MUST_CHECK
+rc_code rc_check_write_yaml(const rc_subject *subject, const rc_doc *file, const rc_doc *fix,
+                            rc_arena *mem, rc_error *err);
 
 #endif

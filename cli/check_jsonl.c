@@ -12,62 +12,9 @@
 
 #include <recompute/read.h>
 
-#include <inttypes.h>
 #include <string.h>
 
 enum { MAX_FILE_BYTES = 1 << 30 };
-
-static void write_number(double value, FILE *to)
-{
-    char buf[40];
-    snprintf(buf, sizeof buf, "%.17g", value);
-    if (strpbrk(buf, "n")) /* nan, inf: JSON has neither */
-        fputs("null", to);
-    else
-        fprintf(to, "%s%s", buf, strpbrk(buf, ".e") ? "" : ".0");
-}
-
-void rc_check_write_value(const rc_doc *value, FILE *to)
-{
-    switch (value->kind) {
-    case RC_DOC_NULL:
-        fputs("null", to);
-        return;
-    case RC_DOC_BOOL:
-        fputs(value->i ? "true" : "false", to);
-        return;
-    case RC_DOC_INT:
-        fprintf(to, "%" PRId64, value->i);
-        return;
-    case RC_DOC_FLOAT:
-        write_number(value->f, to);
-        return;
-    case RC_DOC_STRING:
-        rc_json_write_string(value->text, to);
-        return;
-    case RC_DOC_LIST:
-    case RC_DOC_MAP:
-        break;
-    }
-    fputc(value->kind == RC_DOC_MAP ? '{' : '[', to);
-    for (const rc_doc *item = value->child; item; item = item->next) {
-        if (value->kind == RC_DOC_MAP) {
-            rc_json_write_string(item->key, to);
-            fputs(": ", to);
-        }
-        rc_check_write_value(item, to);
-        fputs(item->next ? ", " : "", to);
-    }
-    fputc(value->kind == RC_DOC_MAP ? '}' : ']', to);
-}
-
-static void write_text_or_null(const char *text, FILE *to)
-{
-    if (text)
-        rc_json_write_string(text, to);
-    else
-        fputs("null", to);
-}
 
 static void write_names(const char *key, const char **names, size_t n, FILE *to)
 {
@@ -87,9 +34,10 @@ static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
     else
         fputs("null", to);
     fprintf(to, ", \"verdict\": \"%s\", \"rule\": ", check->is_accepted ? "accept" : "reject");
-    write_text_or_null(check->is_accepted ? NULL : check->findings.at[check->first].rule, to);
+    rc_check_write_text_or_null(
+        check->is_accepted ? NULL : check->findings.at[check->first].rule, to);
     fputs(", \"exception\": ", to);
-    write_text_or_null(check->exception, to);
+    rc_check_write_text_or_null(check->exception, to);
     write_names("warnings", check->warnings, check->n_warnings, to);
     fputs(", \"effective\": ", to);
     if (check->is_accepted)

@@ -1,33 +1,323 @@
-/* cmd_check.c — `recompute check`: the framework's verdict on a configuration. */
+/* cmd_check.c — `recompute check`: the framework's verdict on configurations.
+ *
+ * takes  files, folders, `-`, and key=value overrides that apply to each of them
+ * gives  findings, for people or as JSON or SARIF; the exit status says whether any of them counts
+ */
 #include "check.h"
 #include "cli.h"
 
+#include "base/file.h"
+#include "base/text.h"
+
+#include <recompute/read.h>
+
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
+
+static const char *const target_names[] = {"core", "megatron-lm", "bridge"};
+
+const char *rc_check_target_name(rc_check_target target)
+{
+    return target_names[target];
+}
+
+int rc_subject_status(const rc_subject *subject, const rc_check_show *show)
+{
+    if (subject->unreadable)
+        return 2;
+    bool has_warning = rc_findings_count(&subject->check->findings, RC_LEVEL_WARNING) > 0;
+    return !subject->check->is_accepted || (show->is_strict && has_warning);
+}
+
+/* --- what to check */
+
+typedef struct job {
+    const rc_args *args;
+    rc_check_options options;
+    bool has_target;
+    const rc_doc *overrides;
+    rc_check_show show;
+    const char **paths;
+    size_t n_paths, n_room;
+    rc_subject *subjects;
+    rc_arena *mem;
+} job;
+
+static bool is_override(const char *word)
+{
+    return strchr(word, '=') != NULL || *word == '~' || *word == '+';
+}
+
+static rc_code add_path(job *work, const char *path, rc_error *err)
+{
+    if (work->n_paths == work->n_room) {
+        size_t room = work->n_room ? 2 * work->n_room : 64;
+        const char **larger;
+        RC_TRY(RC_NEW(work->mem, &larger, room, err));
+        if (work->n_paths)
+            memcpy(larger, work->paths, work->n_paths * sizeof *larger);
+        work->paths = larger;
+        work->n_room = room;
+    }
+    work->paths[work->n_paths++] = path;
+    return RC_OK;
+}
+
+static bool has_config_name(const char *name)
+{
+    static const char *const endings[] = {".yaml", ".yml", ".json", ".sh"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcmp(dot, endings[i]) == 0)
+            return *name != '.';
+    return false;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum { MAX_DEPTH = 16 };
+
+static rc_code add_folder(job *work, const char *path, int depth, rc_error *err)
+{
+    DIR *folder = opendir(path);
+    rc_code code = RC_OK;
+    if (!folder)
+        return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "%s: cannot open this folder", path);
+    for (struct dirent *entry = readdir(folder); entry && code == RC_OK;
+         entry = readdir(folder)) {
+        const char *full;
+        if (entry->d_name[0] == '.')
+            continue;
+        code = rc_arena_printf(work->mem, &full, err, "%s/%s", path, entry->d_name);
+        if (code != RC_OK)
+            break;
+        if (rc_path_is_directory(full))
+            code = depth < MAX_DEPTH ? add_folder(work, full, depth + 1, err) : RC_OK;
+        else if (has_config_name(entry->d_name))
+            code = add_path(work, full, err);
+    }
+    closedir(folder);
+    return code;
+}
+
+static rc_code gather(job *work, rc_error *err)
+{
+    const rc_args *args = work->args;
+    const char **overrides;
+    size_t n_overrides = 0;
+    RC_TRY(RC_NEW(work->mem, &overrides, args->n_words, err));
+    for (size_t i = 0; i < args->n_words; i++) {
+        const char *word = args->words[i];
+        size_t n_before = work->n_paths;
+        if (strcmp(word, "-") != 0 && !rc_path_exists(word) && is_override(word)) {
+            overrides[n_overrides++] = word;
+        } else if (strcmp(word, "-") != 0 && rc_path_is_directory(word)) {
+            RC_TRY(add_folder(work, word, 0, err));
+            qsort(work->paths + n_before, work->n_paths - n_before, sizeof *work->paths,
+                  compare_paths);
+        } else {
+            RC_TRY(add_path(work, word, err));
+        }
+    }
+    rc_doc *doc = NULL;
+    if (n_overrides)
+        RC_TRY(rc_override_read(overrides, n_overrides, work->mem, &doc, err));
+    work->overrides = doc;
+    if (work->n_paths == 0 && n_overrides == 0)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "name a config file, a folder, - or key=value settings");
+    return work->n_paths ? RC_OK : add_path(work, "command line", err);
+}
+
+/* --- checking */
+
+rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
+                     rc_subject *subject, rc_error *err)
+{
+    rc_input all[3];
+    size_t n = 0;
+    rc_config *cfg;
+    rc_doc *root;
+    if (inputs->file)
+        all[n++] = (rc_input){inputs->file, RC_FROM_FILE};
+    if (inputs->overrides)
+        all[n++] = (rc_input){inputs->overrides, RC_FROM_OVERRIDE};
+    if (fix && fix->child) {
+        rc_doc *fields;
+        RC_TRY(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &root, err));
+        RC_TRY(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &fields, err));
+        fields->child = fix->child;
+        fields->last = fix->last;
+        fields->n_children = fix->n_children;
+        rc_doc_add(root, "fields", RC_NOWHERE, fields);
+        all[n++] = (rc_input){root, RC_FROM_OVERRIDE};
+    }
+    RC_TRY(rc_config_make(all, n, mem, &cfg, err));
+    subject->cfg = cfg;
+    return rc_check_make(cfg, &subject->options, mem, &subject->check, err);
+}
+
+static rc_code check_one(job *work, const char *path, const rc_check_inputs *inputs,
+                         rc_subject *subject, rc_error *err)
+{
+    *subject = (rc_subject){.path = path, .options = work->options};
+    if (!work->has_target) {
+        /* the kind of input decides, which is known once it is read */
+        RC_TRY(rc_check_run(inputs, NULL, work->mem, subject, err));
+        subject->options.target = rc_check_find_target(subject->cfg);
+    }
+    return rc_check_run(inputs, NULL, work->mem, subject, err);
+}
+
+static rc_code keep_unreadable(job *work, const char *path, const rc_error *why,
+                               rc_subject *subject, rc_error *err)
+{
+    *subject = (rc_subject){.path = path, .options = work->options, .where = why->where};
+    return rc_arena_printf(work->mem, &subject->unreadable, err, "%s", why->msg);
+}
+
+static rc_code print_fix(job *work, const rc_check_inputs *inputs, const rc_subject *subject,
+                         rc_error *err)
+{
+    const rc_doc *fix;
+    const char *text;
+    rc_subject after;
+    rc_level level = work->show.is_strict ? RC_LEVEL_WARNING : RC_LEVEL_ERROR;
+    RC_TRY(rc_check_mend(inputs, subject, level, work->mem, &fix, &after, err));
+    if (rc_args_find(work->args, "--write") && fix->child && inputs->file)
+        RC_TRY(rc_check_write_yaml(subject, inputs->file, fix, work->mem, err));
+    RC_TRY(rc_say_fix(fix, subject->cfg->framework, "\n", work->mem, &text, err));
+    printf("%s%s", text, *text ? "\n" : "");
+    if (!after.check->is_accepted)
+        fprintf(stderr, "%s: %s still needs a hand: %s\n", subject->path,
+                after.check->findings.at[after.check->first].rule,
+                after.check->findings.at[after.check->first].reason);
+    return RC_OK;
+}
+
+static rc_code read_one(job *work, const char *path, size_t i, rc_error *err)
+{
+    rc_check_inputs inputs = {.overrides = work->overrides};
+    rc_subject *subject = &work->subjects[i];
+    rc_doc *doc = NULL;
+    bool is_file = strcmp(path, "command line") != 0 || !work->overrides;
+    if (is_file)
+        RC_TRY(rc_doc_read(path, work->mem, &doc, err));
+    inputs.file = doc;
+    RC_TRY(check_one(work, path, &inputs, subject, err));
+    bool is_fixing = rc_args_find(work->args, "--fix") || rc_args_find(work->args, "--write");
+    return is_fixing ? print_fix(work, &inputs, subject, err) : RC_OK;
+}
+
+/* Results of people's form are printed as they come; each file's memory goes back after it. */
+static rc_code check_all(job *work, bool is_streamed, int *status, rc_error *err)
+{
+    bool is_fixing = rc_args_find(work->args, "--fix") || rc_args_find(work->args, "--write");
+    RC_TRY(RC_NEW(work->mem, &work->subjects, is_streamed ? 1 : work->n_paths, err));
+    for (size_t i = 0; i < work->n_paths; i++) {
+        size_t k = is_streamed ? 0 : i;
+        rc_error why = {0};
+        rc_mark mark = rc_arena_mark(work->mem);
+        rc_code code = read_one(work, work->paths[i], k, &why);
+        if (code == RC_E_INPUT || code == RC_E_IO || code == RC_E_RANGE) {
+            RC_TRY(keep_unreadable(work, work->paths[i], &why, &work->subjects[k], err));
+        } else if (code != RC_OK) {
+            *err = why;
+            return code;
+        }
+        int one = rc_subject_status(&work->subjects[k], &work->show);
+        *status = one > *status ? one : *status;
+        if (!is_streamed)
+            continue;
+        if (!is_fixing || work->subjects[k].unreadable)
+            rc_check_write_people(&work->subjects[k], &work->show, stdout);
+        rc_arena_rewind(work->mem, mark);
+    }
+    return RC_OK;
+}
+
+static rc_code set_target(job *work, const char *name, rc_error *err)
+{
+    char safe[80];
+    for (size_t i = 0; name && i < sizeof target_names / sizeof *target_names; i++)
+        if (strcmp(target_names[i], name) == 0) {
+            work->options.target = (rc_check_target)i;
+            work->has_target = true;
+            return RC_OK;
+        }
+    if (!name)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "--for %s: write core, megatron-lm or bridge",
+                   rc_text_printable(name, strlen(name), safe, sizeof safe));
+}
 
 static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
 {
-    rc_check_options options = {.target = RC_CHECK_CORE};
-    (void)mem;
-    options.megatron = rc_args_find(args, "--megatron");
-    options.transformer_engine = rc_args_find(args, "--te");
-    const char *path = rc_args_find(args, "--jsonl");
-    if (path)
-        return rc_check_jsonl(path, &options, stdout, status, err);
-    return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "not yet");
+    job work = {.args = args, .mem = mem, .options = {.has_advice = true}};
+    const char *lines = rc_args_find(args, "--jsonl"), *rule = rc_args_find(args, "--explain");
+    bool is_sarif = rc_args_find(args, "--sarif") != NULL,
+         is_json = args->format == RC_FORMAT_JSON;
+    work.options.megatron = rc_args_find(args, "--megatron");
+    work.options.transformer_engine = rc_args_find(args, "--te");
+    if (rule)
+        return rc_check_explain(rule, is_json, stdout, err);
+    RC_TRY(set_target(&work, rc_args_find(args, "--for"), err));
+    if (lines)
+        return rc_check_jsonl(lines, &work.options, stdout, status, err);
+    work.show = (rc_check_show){.has_notes = rc_args_find(args, "--notes") != NULL,
+                                .is_strict = rc_args_find(args, "--strict") != NULL,
+                                .has_colour = rc_style_of(stdout).has_colour};
+    RC_TRY(gather(&work, err));
+    bool is_fixing = rc_args_find(args, "--fix") || rc_args_find(args, "--write");
+    RC_TRY(check_all(&work, is_fixing || (!is_json && !is_sarif), status, err));
+    if (is_fixing)
+        return RC_OK;
+    if (is_sarif)
+        rc_check_write_sarif(work.subjects, work.n_paths, stdout);
+    else if (is_json)
+        rc_check_write_json(work.subjects, work.n_paths, &work.show, stdout);
+    return RC_OK;
 }
 
 static const rc_option options[] = {
-    {"--for", "TARGET", "core, megatron-lm or bridge; the input's kind decides otherwise",
+    {"--for", "TARGET", "core, megatron-lm or bridge; else the kind of input decides", false},
+    {"--megatron", "RELEASE", "of Megatron Core: 0.9 to 0.19, or main (the default)", false},
+    {"--te", "VERSION", "of Transformer Engine, such as 2.9.0; else new enough for everything",
      false},
-    {"--megatron", "RELEASE", "of Megatron Core, 0.9 to 0.19 or main (default)", false},
-    {"--te", "VERSION", "of Transformer Engine; new enough for everything otherwise", false},
-    {"--jsonl", "FILE", "one configuration a line in, one verdict a line out", false},
+    {"--strict", NULL, "warnings count: exit status 1, and --fix mends them too", false},
+    {"--notes", NULL, "print notes too", false},
+    {"--fix", NULL, "print the settings that mend the config, and edit nothing", false},
+    {"--write", NULL, "--fix, and edit the YAML file in place; comments and layout stay",
+     false},
+    {"--sarif", NULL, "print SARIF 2.1.0, for code review", false},
+    {"--jsonl", "FILE", "one config a line in ({\"config\": {...}}), one verdict a line out",
+     false},
+    {"--explain", "RULE", "teach one rule with an example", false},
 };
 
 const rc_command rc_command_check = {
     .name = "check",
-    .usage = "recompute check CONFIG.yaml ... [key=value ...]",
-    .about = "Says what the training framework will refuse or silently ignore.",
+    .usage = "recompute check FILE|FOLDER|- ... [key=value ...]",
+    .about =
+        "Says what the training framework will refuse, warn about or silently ignore, with "
+        "the\n"
+        "position, the reason and what to write instead. Reads Megatron Bridge's YAML, "
+        "Megatron-LM's\n"
+        "arguments and scripts, and key=value overrides, which apply to every file named.\n"
+        "\n"
+        "  recompute check run_config.yaml\n"
+        "  recompute check pretrain.sh --megatron 0.16 --te 2.9.0\n"
+        "  recompute check config.yaml model.recompute_modules=[core_attn,moe_act]\n"
+        "  recompute check configs/ --strict --json\n"
+        "  recompute check --explain full-recompute-needs-method\n"
+        "\n"
+        "Exit status: 0 clean, 1 a finding of level error (or warning, with --strict), 2 an "
+        "input that\n"
+        "cannot be read.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

@@ -107,6 +107,13 @@ static rc_code add_warning(const rc_core *core, const rc_hit *hit, rc_check *che
                            rc_rule_id(rc_rule_at(hit->rule), id));
 }
 
+/* A default that turns into what it means is nobody's news. */
+static bool is_news(const rc_core *core, const rc_hit *hit)
+{
+    const rc_rule_facts *rule = rc_rule_at(hit->rule);
+    return strncmp(rule->name, "set_", 4) != 0 || rc_say_is_given(core, rule);
+}
+
 /* Errors first, in the order they would be raised; then what else was said. */
 static rc_code add_findings(const rc_core *core, rc_check *check, rc_error *err)
 {
@@ -117,7 +124,7 @@ static rc_code add_findings(const rc_core *core, rc_check *check, rc_error *err)
     check->findings.mem = core->mem;
     for (rc_level level = RC_LEVEL_ERROR; level <= RC_LEVEL_NOTE; level++)
         for (size_t i = 0; i < core->n_hits; i++)
-            if (rc_say_level(core, &core->hits[i]) == level)
+            if (rc_say_level(core, &core->hits[i]) == level && is_news(core, &core->hits[i]))
                 RC_TRY(add_finding(core, &core->hits[i], check, &k, err));
     check->is_accepted = rc_findings_count(&check->findings, RC_LEVEL_ERROR) == 0;
     check->first = check->is_accepted ? check->findings.n : 0;

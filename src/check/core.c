@@ -148,6 +148,37 @@ bool rc_core_recomputes(rc_core *core, const char *label)
     return rc_core_is_selective(core) && HAS(recompute_modules, label);
 }
 
+bool rc_core_is_full(const rc_core *core)
+{
+    return IS(recompute_granularity, "full");
+}
+
+bool rc_core_has_graphs(const rc_core *core)
+{
+    return !IS(cuda_graph_impl, "none") || ON(enable_cuda_graph) || ON(external_cuda_graph);
+}
+
+bool rc_core_has_expandable_segments(rc_core *core)
+{
+    const char *const mark = "expandable_segments:True";
+    return (!IS_NULL(pytorch_cuda_alloc_conf) && HAS(pytorch_cuda_alloc_conf, mark)) ||
+           (!IS_NULL(pytorch_alloc_conf) && HAS(pytorch_alloc_conf, mark));
+}
+
+bool rc_core_has_own_split(const rc_core *core)
+{
+    return !IS_NULL(num_layers_in_first_pipeline_stage) ||
+           !IS_NULL(num_layers_in_last_pipeline_stage) ||
+           !IS_NULL(pipeline_model_parallel_layout) || !IS_NULL(hybrid_override_pattern) ||
+           !IS_NULL(hybrid_layer_pattern);
+}
+
+bool rc_core_counts_ends(const rc_core *core)
+{
+    return ON(account_for_embedding_in_pipeline_split) ||
+           ON(account_for_loss_in_pipeline_split);
+}
+
 /* --- answering */
 
 static void add_hit(rc_core *core, rc_rule rule, const char *item, const char *exception)
@@ -209,7 +240,7 @@ void rc_core_warn(rc_core *core, rc_rule rule)
 
 void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item)
 {
-    if (is_in_release(core, rule))
+    if (is_in_release(core, rule) && !core->is_told[rule])
         add_hit(core, rule, item, NULL);
 }
 

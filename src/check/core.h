@@ -44,13 +44,13 @@ typedef struct rc_core {
     const rc_doc *at[RC_CORE_COUNT];    /* now; never NULL */
     const rc_doc *given[RC_CORE_COUNT]; /* by the user, or the class default */
     bool is_given[RC_CORE_COUNT];
-    bool is_mla;        /* MLATransformerConfig */
-    rc_release release; /* of Megatron Core */
-    rc_te te;           /* Transformer Engine */
-    rc_framework framework; /* whose tongue the fixes are written in */
-    bool is_partial;    /* a fragment: what it leaves unset, a recipe may set */
+    bool is_mla;                 /* MLATransformerConfig */
+    rc_release release;          /* of Megatron Core */
+    rc_te te;                    /* Transformer Engine */
+    rc_framework framework;      /* whose tongue the fixes are written in */
+    bool is_partial;             /* a fragment: what it leaves unset, a recipe may set */
     bool is_told[RC_RULE_COUNT]; /* another layer said it in its own words */
-    bool has_stopped;   /* a violation was raised: what follows Megatron never says */
+    bool has_stopped;            /* a violation was raised: what follows Megatron never says */
     rc_hit *hits;
     size_t n_hits, n_room;
     size_t n_until_stop; /* hits up to and including the first violation */
@@ -75,6 +75,12 @@ bool rc_core_has_rest(rc_core *core, double a, double b, rc_rule blame);
 bool rc_core_is_selective(const rc_core *core);
 bool rc_core_recomputes(rc_core *core, const char *label); /* selective and in the list */
 bool rc_core_is_every_layer_moe(const rc_core *core);      /* by moe_layer_freq alone */
+bool rc_core_is_full(const rc_core *core);
+bool rc_core_has_graphs(const rc_core *core); /* by their impl or by the old switches */
+bool rc_core_has_expandable_segments(rc_core *core);
+/* First or last stage, layout or hybrid pattern: layers are not dealt out evenly. */
+bool rc_core_has_own_split(const rc_core *core);
+bool rc_core_counts_ends(const rc_core *core); /* embedding or loss as a layer */
 
 /* --- answering */
 void rc_core_raise(rc_core *core, rc_rule rule, const char *item);

@@ -10,9 +10,8 @@
 static rc_code make_list(const rc_strings *list, const rc_doc *node, rc_arena *mem, rc_doc *out,
                          rc_error *err)
 {
-    const rc_doc *item = node && node->kind == RC_DOC_LIST && node->n_children == list->n
-                             ? node->child
-                             : NULL;
+    const rc_doc *item =
+        node && node->kind == RC_DOC_LIST && node->n_children == list->n ? node->child : NULL;
     for (size_t i = 0; i < list->n; i++) {
         rc_doc *text;
         rc_where where = item ? item->where : out->where;

@@ -3,31 +3,36 @@
 
 #include <string.h>
 
-static bool is_full(const rc_core *core)
+static bool lists_labels(const rc_core *core)
 {
-    return IS(recompute_granularity, "full");
+    return core->is_given[RC_CORE_recompute_modules] &&
+           core->given[RC_CORE_recompute_modules]->kind == RC_DOC_LIST;
 }
 
-static void granularity(rc_core *core)
+static void selective(rc_core *core)
 {
-    bool has_list = core->is_given[RC_CORE_recompute_modules] &&
-                    core->given[RC_CORE_recompute_modules]->kind == RC_DOC_LIST;
-    bool has_flags = !IS_NULL(recompute_method) || !IS_NULL(recompute_num_layers) ||
-                     (has_list && core->given[RC_CORE_recompute_modules]->n_children > 0);
-    if (IS_NULL(recompute_granularity) && has_flags)
-        WARN(recompute_flags_without_granularity);
-    if (is_full(core) && has_list)
-        WARN(full_ignores_modules);
-    if (!rc_core_is_selective(core))
-        return;
+    bool has_list = lists_labels(core);
     if (!has_list && !ON(moe_layer_recompute))
         WARN(implicit_core_attn);
     if (!ON(recompute_modules))
         WARN(empty_recompute_modules);
-    if (!IS_NULL(recompute_method) && !core->is_told[RC_RULE_selective_ignores_method])
+    if (!IS_NULL(recompute_method))
         WARN(selective_ignores_method);
     if (ON(moe_layer_recompute) && !has_list)
         WARN(moe_layer_recompute_keeps_core_attn);
+}
+
+static void granularity(rc_core *core)
+{
+    bool names_labels =
+        lists_labels(core) && core->given[RC_CORE_recompute_modules]->n_children > 0;
+    if (IS_NULL(recompute_granularity) &&
+        (!IS_NULL(recompute_method) || !IS_NULL(recompute_num_layers) || names_labels))
+        WARN(recompute_flags_without_granularity);
+    if (rc_core_is_full(core) && lists_labels(core))
+        WARN(full_ignores_modules);
+    if (rc_core_is_selective(core))
+        selective(core);
 }
 
 /* Transformer Engine chooses flash or fused attention unless it is told not to. */
@@ -58,21 +63,17 @@ static void core_attention(rc_core *core)
 static double chunk_layers(rc_core *core)
 {
     double n_chunks = NUMBER(pipeline_model_parallel_size);
-    bool is_uneven = !IS_NULL(num_layers_in_first_pipeline_stage) ||
-                     !IS_NULL(num_layers_in_last_pipeline_stage) ||
-                     !IS_NULL(pipeline_model_parallel_layout) ||
-                     ON(account_for_embedding_in_pipeline_split) ||
-                     ON(account_for_loss_in_pipeline_split);
     if (!IS_NULL(virtual_pipeline_model_parallel_size))
         n_chunks *= NUMBER(virtual_pipeline_model_parallel_size);
-    if (is_uneven || !core->is_given[RC_CORE_num_layers] || n_chunks < 1.0)
+    if (rc_core_has_own_split(core) || rc_core_counts_ends(core) ||
+        !core->is_given[RC_CORE_num_layers] || n_chunks < 1.0)
         return 0.0;
     return NUMBER(num_layers) / n_chunks;
 }
 
 static void layer_counts(rc_core *core)
 {
-    if (!is_full(core) || IS_NULL(recompute_num_layers))
+    if (!rc_core_is_full(core) || IS_NULL(recompute_num_layers))
         return;
     double n_layers = chunk_layers(core), group = NUMBER(recompute_num_layers);
     if (!IS_NULL(virtual_pipeline_model_parallel_size) && group > 1.0)
@@ -81,7 +82,8 @@ static void layer_counts(rc_core *core)
         return;
     if (group >= n_layers)
         WARN(uniform_group_covers_stage);
-    else if (group >= 1.0 && rc_core_has_rest(core, n_layers, group, RC_RULE_python_zero_division))
+    else if (group >= 1.0 &&
+             rc_core_has_rest(core, n_layers, group, RC_RULE_python_zero_division))
         WARN(uniform_group_does_not_divide);
 }
 
@@ -90,8 +92,8 @@ static void label_without_layer(rc_core *core)
     static const char *const moe_labels[] = {"moe", "moe_act", "shared_experts"};
     for (size_t i = 0; i < sizeof moe_labels / sizeof *moe_labels; i++) {
         bool is_shared = i == 2;
-        bool is_missing = !ON(num_moe_experts) ||
-                          (is_shared && IS_NULL(moe_shared_expert_intermediate_size));
+        bool is_missing =
+            !ON(num_moe_experts) || (is_shared && IS_NULL(moe_shared_expert_intermediate_size));
         if (is_missing && RECOMPUTES(moe_labels[i]))
             rc_core_warn_item(core, RC_RULE_label_without_layer, moe_labels[i]);
     }
@@ -147,7 +149,7 @@ static void distributed_saved(rc_core *core)
 {
     if (!ON(distribute_saved_activations))
         return;
-    if (!IS_NULL(recompute_granularity) && !is_full(core))
+    if (!IS_NULL(recompute_granularity) && !rc_core_is_full(core))
         WARN(distribute_saved_with_selective);
     else if (!ABOVE(tensor_model_parallel_size, 1))
         WARN(distribute_saved_without_tp);
@@ -157,23 +159,18 @@ static void adapters(rc_core *core)
 {
     if (!ON(peft))
         return;
-    if (is_full(core) && !ABOVE(pipeline_model_parallel_size, 1))
+    if (rc_core_is_full(core) && !ABOVE(pipeline_model_parallel_size, 1))
         WARN(lora_full_recompute_no_input_grad);
     else if (rc_core_is_selective(core) && ON(recompute_modules) &&
              (RECOMPUTES("core_attn") || RECOMPUTES("mlp") || RECOMPUTES("moe")))
         WARN(lora_selective_no_input_grad);
 }
 
-static bool has_expandable_segments(rc_core *core, rc_core_field field)
-{
-    return !rc_core_is_null(core, field) && rc_core_has(core, field, "expandable_segments:True");
-}
-
 static void allocator(rc_core *core)
 {
-    bool is_graphed = !IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine");
-    if (is_graphed && (has_expandable_segments(core, RC_CORE_pytorch_cuda_alloc_conf) ||
-                       has_expandable_segments(core, RC_CORE_pytorch_alloc_conf)))
+    bool is_graphed =
+        !IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine");
+    if (is_graphed && rc_core_has_expandable_segments(core))
         WARN(expandable_segments_with_graphs);
 }
 

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static bool has_graphs(const rc_core *core)
-{
-    return !IS(cuda_graph_impl, "none") || ON(enable_cuda_graph) || ON(external_cuda_graph);
-}
-
 static bool is_provider(const rc_core *core, const char *name)
 {
     const rc_doc *target = core->at[RC_CORE_model_target];
@@ -28,7 +23,8 @@ static bool names_modules(const rc_core *core)
 
 static bool captures_attention(rc_core *core)
 {
-    return has_graphs(core) && (!names_modules(core) || rc_core_has(core, named_list(core), "attn"));
+    return rc_core_has_graphs(core) &&
+           (!names_modules(core) || rc_core_has(core, named_list(core), "attn"));
 }
 
 static void delayed_gradients(rc_core *core)
@@ -52,32 +48,45 @@ static void communication(rc_core *core)
     delayed_gradients(core);
 }
 
-static void packing(rc_core *core)
+static bool is_energon(const rc_core *core)
 {
     const rc_doc *target = core->at[RC_CORE_dataset_target];
-    bool is_energon = target->kind == RC_DOC_STRING &&
-                      (strstr(target->text, "nergon") != NULL) && ON(dataset_packing);
-    bool is_offline = ON(dataset_enable_offline_packing) || ON(dataset_offline_packing) ||
-                      (ON(dataset_packing) && !is_energon);
+    return target->kind == RC_DOC_STRING && strstr(target->text, "nergon") != NULL &&
+           ON(dataset_packing);
+}
+
+/* Boundaries of packed samples have a fixed number only when they are padded too. */
+static bool pads_boundaries(const rc_core *core)
+{
+    const rc_doc *specs = ON(dataset_offline_packing)
+                              ? core->at[RC_CORE_dataset_offline_packing]
+                              : core->at[RC_CORE_dataset_packing];
+    const rc_doc *pads = rc_doc_find(specs, "pad_cu_seqlens");
+    return pads && pads->kind == RC_DOC_BOOL && pads->i;
+}
+
+static void packing(rc_core *core)
+{
     bool is_captured = IS(cuda_graph_impl, "full_iteration") ||
                        IS(cuda_graph_impl, "transformer_engine") || ON(external_cuda_graph);
-    if (is_energon && (has_graphs(core) || ON(mtp_num_layers) ||
-                       ABOVE(pipeline_model_parallel_size, 1)))
-        RAISE(bridge_energon_packing_no_graphs);
-    if (!is_offline || !is_captured)
+    if (is_energon(core)) {
+        if (rc_core_has_graphs(core) || ON(mtp_num_layers) ||
+            ABOVE(pipeline_model_parallel_size, 1))
+            RAISE(bridge_energon_packing_no_graphs);
         return;
-    const rc_doc *specs = ON(dataset_offline_packing) ? core->at[RC_CORE_dataset_offline_packing]
-                                                      : core->at[RC_CORE_dataset_packing];
-    const rc_doc *pads = rc_doc_find(specs, "pad_cu_seqlens");
-    bool has_boundaries = pads && pads->kind == RC_DOC_BOOL && pads->i;
-    if (!ON(dataset_pad_to_max_length) || (captures_attention(core) && !has_boundaries))
+    }
+    bool is_offline = ON(dataset_enable_offline_packing) || ON(dataset_offline_packing) ||
+                      ON(dataset_packing);
+    if (is_offline && is_captured &&
+        (!ON(dataset_pad_to_max_length) ||
+         (captures_attention(core) && !pads_boundaries(core))))
         RAISE(bridge_offline_packing_graphs);
 }
 
 static void graph_names(rc_core *core)
 {
     rc_core_field list = named_list(core);
-    if (!has_graphs(core)) {
+    if (!rc_core_has_graphs(core)) {
         if (core->is_given[list] && names_modules(core))
             WARN(bridge_graph_none_clears_modules);
         rc_core_give_null(core, RC_CORE_cuda_graph_modules);
@@ -87,9 +96,9 @@ static void graph_names(rc_core *core)
     if (!IS(cuda_graph_impl, "local") && !ON(enable_cuda_graph))
         return;
     bool is_full_iteration = names_modules(core) && rc_core_has(core, list, "full_iteration");
-    bool is_inference = core->is_given[list] && !names_modules(core) &&
-                        (IS(inference_cuda_graph_scope, "layer") ||
-                         IS(inference_cuda_graph_scope, "block"));
+    bool is_inference =
+        core->is_given[list] && !names_modules(core) &&
+        (IS(inference_cuda_graph_scope, "layer") || IS(inference_cuda_graph_scope, "block"));
     if (!is_full_iteration && !is_inference)
         RAISE(bridge_local_graph_only_full_iteration);
 }
@@ -99,10 +108,10 @@ static void graphs(rc_core *core)
     graph_names(core);
     if (IS(cuda_graph_impl, "full_iteration") && ON(check_for_nan_in_loss))
         RAISE(bridge_full_iteration_no_nan_check);
-    if (has_graphs(core) && !ON(use_te_rng_tracker))
+    if (rc_core_has_graphs(core) && !ON(use_te_rng_tracker))
         RAISE(bridge_graph_needs_te_rng_tracker);
     if (ON(use_torch_fsdp2) &&
-        (has_graphs(core) || !IS_NULL(num_moe_experts) || ON(fp8) || ON(fp4) ||
+        (rc_core_has_graphs(core) || !IS_NULL(num_moe_experts) || ON(fp8) || ON(fp4) ||
          !IS_NULL(virtual_pipeline_model_parallel_size)))
         RAISE(bridge_fsdp2_no_graphs);
 }
@@ -122,13 +131,8 @@ static void offload(rc_core *core)
 static void virtual_stages(rc_core *core)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
-    bool is_other = !IS_NULL(num_layers_in_first_pipeline_stage) ||
-                    !IS_NULL(num_layers_in_last_pipeline_stage) ||
-                    !IS_NULL(pipeline_model_parallel_layout) ||
-                    ON(account_for_embedding_in_pipeline_split) ||
-                    ON(account_for_loss_in_pipeline_split);
-    if (IS_NULL(virtual_pipeline_model_parallel_size) || is_other || n_stages < 1.0 ||
-        !core->is_given[RC_CORE_num_layers])
+    if (IS_NULL(virtual_pipeline_model_parallel_size) || rc_core_has_own_split(core) ||
+        rc_core_counts_ends(core) || n_stages < 1.0 || !core->is_given[RC_CORE_num_layers])
         return;
     double per_stage = (double)(int64_t)(NUMBER(num_layers) / n_stages);
     if (rc_core_has_rest(core, per_stage, NUMBER(virtual_pipeline_model_parallel_size),
@@ -138,15 +142,21 @@ static void virtual_stages(rc_core *core)
     }
 }
 
+/* What Gemma 4's provider refuses beside experts. */
+static bool is_beyond_gemma4(rc_core *core)
+{
+    bool has_label = rc_core_is_selective(core) && ON(recompute_modules) &&
+                     HAS(recompute_modules, "layernorm");
+    bool has_offload = ON(fine_grained_activation_offloading) && ON(offload_modules) &&
+                       HAS(offload_modules, "mlp_norm");
+    return rc_core_has_graphs(core) || ON(moe_shared_expert_overlap) || has_label ||
+           has_offload;
+}
+
 static void providers(rc_core *core)
 {
     bool is_gemma4 = is_provider(core, "Gemma4") || is_provider(core, "gemma4");
-    if (is_gemma4 && ON(num_moe_experts) &&
-        (has_graphs(core) || ON(moe_shared_expert_overlap) ||
-         (rc_core_is_selective(core) && ON(recompute_modules) &&
-          HAS(recompute_modules, "layernorm")) ||
-         (ON(fine_grained_activation_offloading) && ON(offload_modules) &&
-          HAS(offload_modules, "mlp_norm"))))
+    if (is_gemma4 && ON(num_moe_experts) && is_beyond_gemma4(core))
         RAISE(bridge_gemma4_moe);
     if (is_provider(core, "T5") && rc_core_is_selective(core) &&
         !core->is_given[RC_CORE_recompute_num_layers])
@@ -173,14 +183,14 @@ static void adjust(rc_core *core)
 
 static void adapters(rc_core *core)
 {
-    bool recomputes_mlp = rc_core_is_selective(core) && ON(recompute_modules) &&
-                          HAS(recompute_modules, "mlp");
+    bool recomputes_mlp =
+        rc_core_is_selective(core) && ON(recompute_modules) && HAS(recompute_modules, "mlp");
     if (!ON(peft))
         return;
     if (!IS_NULL(recompute_method))
         WARN(bridge_peft_input_grad);
-    if (ON(sequence_parallel) && (ON(cpu_offloading) || has_graphs(core) || recomputes_mlp ||
-                                  IS(recompute_granularity, "full")))
+    if (ON(sequence_parallel) && (ON(cpu_offloading) || rc_core_has_graphs(core) ||
+                                  recomputes_mlp || IS(recompute_granularity, "full")))
         WARN(bridge_lora_regather_off);
 }
 

@@ -1,24 +1,16 @@
 /* rules_build.c — settled settings that fail or are weakened when the model is built or run. */
 #include "check/core.h"
 
-static bool is_full(const rc_core *core)
-{
-    return IS(recompute_granularity, "full");
-}
-
 static void split(rc_core *core)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
-    bool is_other = !IS_NULL(num_layers_in_first_pipeline_stage) ||
-                    !IS_NULL(num_layers_in_last_pipeline_stage) ||
-                    !IS_NULL(pipeline_model_parallel_layout) ||
-                    !IS_NULL(hybrid_override_pattern) || !IS_NULL(hybrid_layer_pattern);
-    bool is_accounted = ON(account_for_embedding_in_pipeline_split) ||
-                        ON(account_for_loss_in_pipeline_split); /* the core rules look at it */
-    if (is_other || is_accounted || !core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
+    /* where the ends count as layers, the core's own rules have looked */
+    if (rc_core_has_own_split(core) || rc_core_counts_ends(core) ||
+        !core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
         return;
     double n_layers = NUMBER(num_layers);
-    bool is_uneven = rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash);
+    bool is_uneven =
+        rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash);
     if (!is_uneven && n_stages > 1.0 && !IS_NULL(virtual_pipeline_model_parallel_size))
         is_uneven = rc_core_has_rest(core, n_layers / n_stages,
                                      NUMBER(virtual_pipeline_model_parallel_size),
@@ -27,23 +19,29 @@ static void split(rc_core *core)
         RAISE(build_even_split);
 }
 
+static void overlap_refusals(rc_core *core)
+{
+    if (!ON(overlap_moe_expert_parallel_comm))
+        return;
+    if (ON(use_megatron_fsdp) &&
+        (IS(cuda_graph_impl, "local") || IS(cuda_graph_impl, "transformer_engine")))
+        RAISE(build_fsdp_overlap_graphs);
+    if (!IS_NULL(num_microbatches_with_partial_activation_checkpoints))
+        RAISE(run_partial_checkpoint_overlap);
+}
+
 static void refusals(rc_core *core)
 {
     bool is_quantised = ON(fp8) || ON(fp4);
-    bool is_delta_net = IS(experimental_attention_variant, "gdn") ||
-                        IS(experimental_attention_variant, "gdn2");
+    bool is_delta_net =
+        IS(experimental_attention_variant, "gdn") || IS(experimental_attention_variant, "gdn2");
     if (ON(cpu_offloading) && IS(transformer_impl, "local"))
         RAISE(build_cpu_offload_needs_te);
     if (ON(enable_mhc_connections) && ON(num_moe_experts))
         RAISE(build_mhc_no_moe_layer);
     if (RECOMPUTES("layernorm") && is_quantised && is_delta_net)
         RAISE(build_norm_recompute_quantised_attention);
-    if (ON(use_megatron_fsdp) && ON(overlap_moe_expert_parallel_comm) &&
-        (IS(cuda_graph_impl, "local") || IS(cuda_graph_impl, "transformer_engine")))
-        RAISE(build_fsdp_overlap_graphs);
-    if (!IS_NULL(num_microbatches_with_partial_activation_checkpoints) &&
-        ON(overlap_moe_expert_parallel_comm))
-        RAISE(run_partial_checkpoint_overlap);
+    overlap_refusals(core);
 }
 
 static void full_uniform(rc_core *core)
@@ -56,7 +54,7 @@ static void full_uniform(rc_core *core)
 
 static void full(rc_core *core)
 {
-    if (!is_full(core) || IS_NULL(recompute_num_layers))
+    if (!rc_core_is_full(core) || IS_NULL(recompute_num_layers))
         return;
     if (IS(recompute_method, "uniform"))
         full_uniform(core);
@@ -68,17 +66,22 @@ static void full(rc_core *core)
         WARN(run_mtp_block_skipped);
 }
 
-static void label_effects(rc_core *core)
+static void expert_labels(rc_core *core)
 {
-    bool is_moe = ON(num_moe_experts);
-    bool has_router = HAS(cuda_graph_modules, "moe_router");
     bool is_kept = HAS(cuda_graph_modules, "moe_preprocess") &&
                    (IS(moe_token_dispatcher_type, "alltoall") || !IS_NULL(moe_latent_size));
-    if (RECOMPUTES("mlp") && is_moe && rc_core_is_every_layer_moe(core))
+    if (!ON(num_moe_experts))
+        return;
+    if (RECOMPUTES("mlp") && rc_core_is_every_layer_moe(core))
         WARN(build_mlp_label_dense_only);
-    if (RECOMPUTES("layernorm") && is_moe && IS(cuda_graph_impl, "transformer_engine") &&
-        has_router && (ON(moe_shared_expert_overlap) || !is_kept))
+    if (RECOMPUTES("layernorm") && IS(cuda_graph_impl, "transformer_engine") &&
+        HAS(cuda_graph_modules, "moe_router") && (ON(moe_shared_expert_overlap) || !is_kept))
         WARN(build_prenorm_recompute_graph);
+}
+
+static void label_effects(rc_core *core)
+{
+    expert_labels(core);
     if ((RECOMPUTES("gdp_in_proj") || RECOMPUTES("gdp_qkv")) && IS_NULL(mamba_num_heads))
         WARN(build_gdp_labels);
     if (RECOMPUTES("moe") && IS(cuda_graph_impl, "local"))

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static bool has_graphs(const rc_core *core)
-{
-    return !IS(cuda_graph_impl, "none") || ON(enable_cuda_graph) || ON(external_cuda_graph);
-}
-
 static void activations_switches(rc_core *core)
 {
     if (ON(checkpoint_activations))
@@ -22,8 +17,8 @@ static void activations_switches(rc_core *core)
 static void graph_names(rc_core *core)
 {
     bool is_old = ON(enable_cuda_graph) || ON(external_cuda_graph);
-    if (is_old && (!IS(cuda_graph_impl, "none") ||
-                   (ON(enable_cuda_graph) && ON(external_cuda_graph)))) {
+    if (is_old &&
+        (!IS(cuda_graph_impl, "none") || (ON(enable_cuda_graph) && ON(external_cuda_graph)))) {
         RAISE(cli_legacy_graph_flags);
         core->is_told[RC_RULE_legacy_graph_flags_exclude_graph_impl] = true;
         core->is_told[RC_RULE_legacy_graph_flags_exclusive] = true;
@@ -46,13 +41,10 @@ static void even_split(rc_core *core)
     double n_stages = NUMBER(pipeline_model_parallel_size);
     double n_layers = NUMBER(num_layers) + ON(account_for_embedding_in_pipeline_split) +
                       ON(account_for_loss_in_pipeline_split);
-    bool is_other = !IS_NULL(num_layers_in_first_pipeline_stage) ||
-                    !IS_NULL(num_layers_in_last_pipeline_stage) ||
-                    !IS_NULL(pipeline_model_parallel_layout) ||
-                    !IS_NULL(hybrid_override_pattern) || !IS_NULL(hybrid_layer_pattern);
-    if (is_other || !core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
+    if (rc_core_has_own_split(core) || !core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
         return;
-    bool is_uneven = rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash);
+    bool is_uneven =
+        rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash);
     if (!is_uneven && !IS_NULL(num_layers_per_virtual_pipeline_stage))
         is_uneven = rc_core_has_rest(core, n_layers / n_stages,
                                      NUMBER(num_layers_per_virtual_pipeline_stage),
@@ -73,7 +65,8 @@ static void virtual_stages(rc_core *core)
                       !IS_NULL(num_virtual_stages_per_pipeline_rank);
     if (n_ways > 1)
         RAISE(cli_layout_stage_count);
-    if (is_virtual && !ABOVE(pipeline_model_parallel_size, ON(overlap_p2p_communication) ? 1 : 2))
+    if (is_virtual &&
+        !ABOVE(pipeline_model_parallel_size, ON(overlap_p2p_communication) ? 1 : 2))
         RAISE(cli_vpp_needs_pipeline);
 }
 
@@ -100,13 +93,16 @@ static void recompute(rc_core *core)
         if (IS_NULL(recompute_method))
             RAISE(cli_distribute_saved_needs_method);
     }
-    if (rc_core_is_selective(core) && !IS_NULL(recompute_method))
+    if (rc_core_is_selective(core) && !IS_NULL(recompute_method)) {
         RAISE(cli_selective_forbids_method);
+        core->is_told[RC_RULE_selective_ignores_method] = true;
+    }
 }
 
 static void parallel(rc_core *core)
 {
-    if (ON(sequence_parallel) && rc_core_is_number(core, RC_CORE_tensor_model_parallel_size, 1)) {
+    if (ON(sequence_parallel) &&
+        rc_core_is_number(core, RC_CORE_tensor_model_parallel_size, 1)) {
         WARN(cli_sequence_parallel_off_without_tp);
         rc_core_give_bool(core, RC_CORE_sequence_parallel, false);
     }
@@ -119,10 +115,11 @@ static void parallel(rc_core *core)
 
 static void weight_rematerialisation(rc_core *core)
 {
-    bool is_on = ABOVE(gtp_weight_remat_size, 1) ||
-                 (!IS_NULL(tensor_parallel_num_weight_shards) &&
-                  NUMBER(tensor_parallel_num_weight_shards) > NUMBER(tensor_model_parallel_size));
-    if (is_on && has_graphs(core) && !IS(cuda_graphs_use_node_priority, "1"))
+    bool is_on =
+        ABOVE(gtp_weight_remat_size, 1) ||
+        (!IS_NULL(tensor_parallel_num_weight_shards) &&
+         NUMBER(tensor_parallel_num_weight_shards) > NUMBER(tensor_model_parallel_size));
+    if (is_on && rc_core_has_graphs(core) && !IS(cuda_graphs_use_node_priority, "1"))
         WARN(cli_gtp_graph_env);
     if (is_on && ON(fp4) && !ON(fp4_param))
         RAISE(cli_gtp_fp4_param_gather);
@@ -133,24 +130,28 @@ static void weight_rematerialisation(rc_core *core)
 static bool captures(rc_core *core, const char *module)
 {
     bool is_named = ON(cuda_graph_modules) && !IS(cuda_graph_modules, "full");
-    return has_graphs(core) && (!is_named || HAS(cuda_graph_modules, module));
+    return rc_core_has_graphs(core) && (!is_named || HAS(cuda_graph_modules, module));
+}
+
+static bool is_capturable(rc_core *core, bool is_attn)
+{
+    bool has_bias = ON(add_bias_linear) || ON(add_qkv_bias);
+    return !rc_te_is_below(&core->te, "2.12.0") && ON(gradient_accumulation_fusion) &&
+           !(is_attn && has_bias);
 }
 
 static void delayed_gradients(rc_core *core)
 {
-    bool has_shared = !IS_NULL(moe_shared_expert_intermediate_size) &&
-                      !ON(moe_shared_expert_overlap);
+    bool has_shared =
+        !IS_NULL(moe_shared_expert_intermediate_size) && !ON(moe_shared_expert_overlap);
     bool is_attn = captures(core, "attn");
     bool is_captured = is_attn || (has_shared && captures(core, "moe_router"));
-    bool has_bias = ON(add_bias_linear) || ON(add_qkv_bias);
     if (!ON(delay_wgrad_compute))
         return;
     if (!IS(transformer_impl, "transformer_engine") ||
         (ON(overlap_grad_reduce) && rc_te_is_below(&core->te, "2.8.0")) ||
-        (!ON(gradient_accumulation_fusion) && rc_te_is_below(&core->te, "2.7.0")))
-        RAISE(cli_delay_wgrad_graphs);
-    if (is_captured && (rc_te_is_below(&core->te, "2.12.0") ||
-                        !ON(gradient_accumulation_fusion) || (is_attn && has_bias)))
+        (!ON(gradient_accumulation_fusion) && rc_te_is_below(&core->te, "2.7.0")) ||
+        (is_captured && !is_capturable(core, is_attn)))
         RAISE(cli_delay_wgrad_graphs);
 }
 
@@ -170,20 +171,13 @@ static void offload(rc_core *core)
     }
 }
 
-static bool has_expandable_segments(rc_core *core)
-{
-    const char *const mark = "expandable_segments:True";
-    return (!IS_NULL(pytorch_cuda_alloc_conf) && HAS(pytorch_cuda_alloc_conf, mark)) ||
-           (!IS_NULL(pytorch_alloc_conf) && HAS(pytorch_alloc_conf, mark));
-}
-
 static void graph_environment(rc_core *core)
 {
-    if (has_graphs(core) && IS(transformer_impl, "transformer_engine") &&
+    if (rc_core_has_graphs(core) && IS(transformer_impl, "transformer_engine") &&
         !ON(use_te_rng_tracker))
         WARN(cli_graph_te_rng_tracker);
     if ((IS(cuda_graph_impl, "transformer_engine") || ON(external_cuda_graph)) &&
-        has_expandable_segments(core) && !IS(nccl_graph_register, "0"))
+        rc_core_has_expandable_segments(core) && !IS(nccl_graph_register, "0"))
         RAISE(cli_te_graph_allocator_env);
     if (IS(cuda_graph_impl, "full_iteration") && ON(cuda_graph_modules) &&
         !IS(cuda_graph_modules, "full")) {

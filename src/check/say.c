@@ -43,6 +43,15 @@ static bool is_left_open(const rc_core *core, const rc_rule_facts *rule)
     return false;
 }
 
+bool rc_say_is_given(const rc_core *core, const rc_rule_facts *rule)
+{
+    const char *at = rule->fields;
+    for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT; field = next_field(&at))
+        if (core->is_given[field])
+            return true;
+    return false;
+}
+
 rc_level rc_say_level(const rc_core *core, const rc_hit *hit)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
@@ -73,7 +82,7 @@ static rc_code say_value(rc_text *text, const rc_doc *value, rc_error *err)
         }
         return rc_text_printf(text, err, "]");
     case RC_DOC_MAP:
-        return rc_text_printf(text, err, "{...}");
+        return rc_text_printf(text, err, "%s", value->tag ? value->tag : "a map");
     }
     return RC_OK;
 }
@@ -127,7 +136,8 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
             "\"%s\": ", rc_text_printable(hit->item, strlen(hit->item), safe, sizeof safe)));
     RC_TRY(rc_text_printf(&text, err, "%s", rule->reason));
     if (rule->level == RC_LEVEL_ERROR && rc_say_level(core, hit) != RC_LEVEL_ERROR)
-        RC_TRY(rc_text_printf(&text, err, " (an error, unless a recipe sets what is default here)"));
+        RC_TRY(rc_text_printf(&text, err,
+                              " (an error, unless a recipe sets what is default here)"));
     *out = text.at;
     return RC_OK;
 }
@@ -179,8 +189,8 @@ static rc_code say_setting(rc_text *text, rc_framework framework, const rc_doc *
     return rc_text_printf(text, err, "]");
 }
 
-rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between, rc_arena *mem,
-                   const char **out, rc_error *err)
+rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between,
+                   rc_arena *mem, const char **out, rc_error *err)
 {
     rc_text text = {.mem = mem};
     RC_TRY(rc_text_printf(&text, err, "%s", ""));

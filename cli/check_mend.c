@@ -1,0 +1,305 @@
+/* check_mend.c — `--fix` and `--write`: applies what rules can fix by themselves, again and again,
+ * until nothing more can be done; then prints it, or edits the YAML file.
+ *
+ * An edit replaces the bytes of one value, found by its position; all else stays as it was.
+ */
+#include "check.h"
+
+#include "base/file.h"
+#include "base/text.h"
+
+#include <recompute/read.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROUNDS = 64 };
+
+static rc_code add_value(rc_doc *map, const rc_doc *value, rc_arena *mem, rc_error *err)
+{
+    rc_doc *copy;
+    RC_TRY(rc_doc_new(mem, value->kind, value->where, &copy, err));
+    for (rc_doc *node = map->child; node; node = node->next)
+        if (strcmp(node->key, value->key) == 0) {
+            rc_doc *next = node->next;
+            *node = *value;
+            node->next = next;
+            return RC_OK;
+        }
+    *copy = *value;
+    rc_doc_add(map, value->key, value->where, copy);
+    return RC_OK;
+}
+
+static bool is_tried(const rc_rule_facts **tried, size_t n, const rc_rule_facts *rule)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tried[i] == rule)
+            return true;
+    return false;
+}
+
+/* The first finding that counts, can be fixed, and whose rule was not tried; findings.n if none. */
+static size_t find_fixable(const rc_check *check, rc_level level, const rc_rule_facts **tried,
+                           size_t n_tried)
+{
+    for (size_t i = 0; i < check->findings.n; i++)
+        if (check->findings.at[i].level <= level && check->fixes[i] &&
+            !is_tried(tried, n_tried, check->rules[i]))
+            return i;
+    return check->findings.n;
+}
+
+static bool is_gone(const rc_check *check, const rc_rule_facts *rule)
+{
+    for (size_t i = 0; i < check->findings.n; i++)
+        if (check->rules[i] == rule)
+            return false;
+    return true;
+}
+
+rc_code rc_check_mend(const rc_check_inputs *inputs, const rc_subject *subject, rc_level level,
+                      rc_arena *mem, const rc_doc **fix, rc_subject *after, rc_error *err)
+{
+    const rc_rule_facts *tried[MAX_ROUNDS];
+    size_t n_tried = 0;
+    rc_doc *map;
+    RC_TRY(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &map, err));
+    *after = *subject;
+    for (int round = 0; round < MAX_ROUNDS && n_tried < MAX_ROUNDS; round++) {
+        const rc_check *check = after->check;
+        size_t i = find_fixable(check, level, tried, n_tried);
+        if (i == check->findings.n)
+            break;
+        for (const rc_doc *value = check->fixes[i]->child; value; value = value->next)
+            RC_TRY(add_value(map, value, mem, err));
+        const rc_rule_facts *rule = check->rules[i];
+        RC_TRY(rc_check_run(inputs, map, mem, after, err));
+        if (!is_gone(after->check, rule))
+            tried[n_tried++] = rule;
+    }
+    *fix = map;
+    return RC_OK;
+}
+
+/* --- the YAML file */
+
+typedef struct edit {
+    size_t at, n; /* bytes replaced */
+    const char *text;
+} edit;
+
+typedef struct editor {
+    const char *bytes;
+    size_t n_bytes;
+    edit edits[MAX_ROUNDS];
+    size_t n_edits;
+    rc_arena *mem;
+    const char *path;
+} editor;
+
+static size_t line_start(const editor *ed, int line)
+{
+    size_t at = 0;
+    for (int i = 1; i < line && at < ed->n_bytes; i++) {
+        const char *stop = memchr(ed->bytes + at, '\n', ed->n_bytes - at);
+        at = stop ? (size_t)(stop - ed->bytes) + 1 : ed->n_bytes;
+    }
+    return at;
+}
+
+static size_t offset_of(const editor *ed, rc_where where)
+{
+    return line_start(ed, where.line) + (size_t)(where.col - 1);
+}
+
+static rc_code add_edit(editor *ed, size_t at, size_t n, const char *text, rc_error *err)
+{
+    if (ed->n_edits == MAX_ROUNDS || at + n > ed->n_bytes)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "%s: too many changes to write",
+                       ed->path);
+    ed->edits[ed->n_edits++] = (edit){at, n, text};
+    return RC_OK;
+}
+
+/* Bytes of a quoted scalar or a flow list from its first byte, or 0 when it does not end. */
+static size_t flow_length(const char *at, size_t n)
+{
+    int depth = 0;
+    char quote = '\0';
+    for (size_t i = 0; i < n; i++) {
+        if (quote) {
+            i += quote == '"' && at[i] == '\\';
+            if (i < n && at[i] == quote)
+                quote = '\0';
+        } else if (at[i] == '"' || at[i] == '\'') {
+            quote = at[i];
+        } else if (at[i] == '[' || at[i] == '{') {
+            depth++;
+        } else if (at[i] == ']' || at[i] == '}') {
+            depth--;
+        }
+        if (!quote && depth == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+static rc_code cannot_edit(const editor *ed, const rc_doc *node, rc_error *err)
+{
+    return RC_FAIL(err, RC_E_UNSUPPORTED, node->where,
+                   "%s: this form of a value cannot be edited in place; write the fix by hand",
+                   ed->path);
+}
+
+static size_t after_colon(const editor *ed, const rc_doc *node)
+{
+    size_t at = offset_of(ed, node->key_where);
+    const char *colon = at < ed->n_bytes ? memchr(ed->bytes + at, ':', ed->n_bytes - at) : NULL;
+    return colon ? (size_t)(colon - ed->bytes) + 1 : ed->n_bytes;
+}
+
+static rc_code edit_scalar(editor *ed, const rc_doc *node, const char *text, rc_error *err)
+{
+    size_t at = offset_of(ed, node->where), n = node->n_bytes;
+    const char *spaced;
+    if (n == 0 && !node->is_quoted) { /* "key:" and nothing */
+        RC_TRY(rc_arena_printf(ed->mem, &spaced, err, " %s", text));
+        return add_edit(ed, after_colon(ed, node), 0, spaced, err);
+    }
+    if (at < ed->n_bytes && (ed->bytes[at] == '"' || ed->bytes[at] == '\''))
+        n = flow_length(ed->bytes + at, ed->n_bytes - at);
+    else if (at + n > ed->n_bytes || memcmp(ed->bytes + at, node->text, n) != 0)
+        return cannot_edit(ed, node, err);
+    return n ? add_edit(ed, at, n, text, err) : cannot_edit(ed, node, err);
+}
+
+/* "- a" lines: the value moves behind the key as a flow list, the lines go. */
+static rc_code edit_block_list(editor *ed, const rc_doc *node, const char *text, rc_error *err)
+{
+    const char *spaced;
+    for (const rc_doc *item = node->child; item; item = item->next)
+        if (item->kind == RC_DOC_LIST || item->kind == RC_DOC_MAP)
+            return cannot_edit(ed, node, err);
+    RC_TRY(rc_arena_printf(ed->mem, &spaced, err, " %s", text));
+    RC_TRY(add_edit(ed, after_colon(ed, node), 0, spaced, err));
+    for (const rc_doc *item = node->child; item; item = item->next) {
+        size_t at = line_start(ed, item->where.line);
+        RC_TRY(add_edit(ed, at, line_start(ed, item->where.line + 1) - at, "", err));
+    }
+    return RC_OK;
+}
+
+static rc_code edit_value(editor *ed, const rc_doc *node, const char *text, rc_error *err)
+{
+    if (node->kind == RC_DOC_MAP)
+        return cannot_edit(ed, node, err);
+    if (node->kind != RC_DOC_LIST)
+        return edit_scalar(ed, node, text, err);
+    size_t at = offset_of(ed, node->where);
+    if (at >= ed->n_bytes || ed->bytes[at] != '[')
+        return edit_block_list(ed, node, text, err);
+    size_t n = flow_length(ed->bytes + at, ed->n_bytes - at);
+    return n ? add_edit(ed, at, n, text, err) : cannot_edit(ed, node, err);
+}
+
+/* A new line in front of the section's first one, indented like it. */
+static rc_code insert_value(editor *ed, const rc_doc *file, const char *key, const char *text,
+                            rc_error *err)
+{
+    const char *dot = strrchr(key, '.');
+    const char *section, *line;
+    RC_TRY(rc_arena_copy(ed->mem, key, dot ? (size_t)(dot - key) : 0, &section, err));
+    const rc_doc *map = dot ? rc_doc_find_path(file, section) : file;
+    size_t at = map && map->child ? offset_of(ed, map->child->key_where) : 0;
+    bool is_flow = map && map->kind == RC_DOC_MAP && offset_of(ed, map->where) < ed->n_bytes &&
+                   ed->bytes[offset_of(ed, map->where)] == '{';
+    if (!map || map->kind != RC_DOC_MAP || !map->child || is_flow)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                       "%s: there is no section to write %s: %s into; add it by hand", ed->path,
+                       key, text);
+    RC_TRY(rc_arena_printf(ed->mem, &line, err, "%s: %s\n%*s", dot ? dot + 1 : key, text,
+                           map->child->key_where.col - 1, ""));
+    return add_edit(ed, at, 0, line, err);
+}
+
+static rc_code value_text(const rc_doc *value, rc_arena *mem, const char **out, rc_error *err)
+{
+    const char *setting;
+    rc_doc map = {.kind = RC_DOC_MAP}, copy = *value;
+    copy.next = NULL;
+    rc_doc_add(&map, value->key, RC_NOWHERE, &copy);
+    RC_TRY(rc_say_fix(&map, RC_FRAMEWORK_CORE, "", mem, &setting, err));
+    *out = strchr(setting, '=') + 1;
+    return RC_OK;
+}
+
+static rc_code add_edits(editor *ed, const rc_subject *subject, const rc_doc *file,
+                         const rc_doc *fix, rc_error *err)
+{
+    for (const rc_doc *value = fix->child; value; value = value->next) {
+        const char *text;
+        rc_field field = rc_field_find_name(value->key);
+        RC_TRY(value_text(value, ed->mem, &text, err));
+        const rc_doc *node = rc_doc_find_path(file, rc_field_find(field)->key);
+        if (!node && subject->cfg->origin[field].kind == RC_FROM_FILE)
+            node = subject->cfg->origin[field].node; /* under another name */
+        if (node && node->key)
+            RC_TRY(edit_value(ed, node, text, err));
+        else
+            RC_TRY(insert_value(ed, file, rc_field_find(field)->key, text, err));
+    }
+    return RC_OK;
+}
+
+static int compare_edits(const void *a, const void *b)
+{
+    const edit *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static rc_code apply(editor *ed, rc_text *out, rc_error *err)
+{
+    size_t at = 0;
+    qsort(ed->edits, ed->n_edits, sizeof *ed->edits, compare_edits);
+    for (size_t i = 0; i < ed->n_edits; i++) {
+        const edit *one = &ed->edits[i];
+        if (one->at < at)
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "%s: two edits overlap", ed->path);
+        RC_TRY(rc_text_add(out, ed->bytes + at, one->at - at, err));
+        RC_TRY(rc_text_add(out, one->text, strlen(one->text), err));
+        at = one->at + one->n;
+    }
+    return rc_text_add(out, ed->bytes + at, ed->n_bytes - at, err);
+}
+
+static rc_code replace_file(const char *path, const rc_text *text, rc_error *err)
+{
+    rc_out_file file;
+    RC_TRY(rc_out_file_open(path, &file, err));
+    if (fwrite(text->at, 1, text->n, file.to) == text->n)
+        return rc_out_file_commit(&file, err);
+    rc_out_file_abort(&file);
+    return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "%s: cannot write", path);
+}
+
+rc_code rc_check_write_yaml(const rc_subject *subject, const rc_doc *file, const rc_doc *fix,
+                            rc_arena *mem, rc_error *err)
+{
+    editor *ed;
+    rc_doc *again;
+    rc_text text = {.mem = mem};
+    RC_TRY(RC_NEW(mem, &ed, 1, err));
+    ed->mem = mem;
+    ed->path = subject->path;
+    if (subject->options.target != RC_CHECK_BRIDGE || !file)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                       "%s: --write edits Bridge's YAML files; --fix prints what to change",
+                       subject->path);
+    RC_TRY(rc_file_read(subject->path, RC_READ_MAX_BYTES, mem, &ed->bytes, &ed->n_bytes, err));
+    RC_TRY(add_edits(ed, subject, file, fix, err));
+    RC_TRY(apply(ed, &text, err));
+    /* what was written must still be YAML before it replaces the file */
+    RC_TRY(rc_yaml_read(subject->path, text.at, text.n, mem, &again, err));
+    return replace_file(subject->path, &text, err);
+}

@@ -1,0 +1,88 @@
+/* check_people.c — findings for people: position, line, caret, why, what to write instead, source. */
+#include "check.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+enum { MAX_LINE = 160 }; /* bytes of a source line shown */
+
+static const char *colour_of(rc_level level, const rc_check_show *show)
+{
+    static const char *const colours[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m"};
+    return show->has_colour ? colours[level] : "";
+}
+
+static void write_safe(const char *text, size_t n, FILE *to)
+{
+    char safe[1024];
+    fputs(rc_text_printable(text, n, safe, sizeof safe), to);
+}
+
+static void write_line(const rc_where *where, FILE *to)
+{
+    if (!where->text || !where->line)
+        return;
+    size_t n = strcspn(where->text, "\r\n");
+    int col = where->col > 0 ? where->col : 1, width = where->n_cols > 0 ? where->n_cols : 1;
+    if (col > MAX_LINE)
+        return;
+    fprintf(to, "%5d | ", where->line);
+    write_safe(where->text, n < MAX_LINE ? n : MAX_LINE, to);
+    fprintf(to, "\n      | %*s", col - 1, "");
+    for (int i = 0; i < width && col + i <= MAX_LINE; i++)
+        fputc('^', to);
+    fputc('\n', to);
+}
+
+static void write_where(const rc_subject *subject, const rc_where *where, FILE *to)
+{
+    const char *file = where->file ? where->file : subject->path;
+    write_safe(file, strlen(file), to);
+    if (where->line)
+        fprintf(to, ":%d:%d", where->line, where->col);
+    fputs(": ", to);
+}
+
+static void write_finding(const rc_subject *subject, size_t i, const rc_check_show *show,
+                          FILE *to)
+{
+    const rc_finding *finding = &subject->check->findings.at[i];
+    write_where(subject, &finding->where, to);
+    fprintf(to, "%s%s%s: %s [%s]\n", colour_of(finding->level, show),
+            rc_level_name(finding->level), show->has_colour ? "\033[0m" : "", finding->reason,
+            finding->rule);
+    write_line(&finding->where, to);
+    if (finding->fix)
+        fprintf(to, "      write instead: %s\n", finding->fix);
+    if (finding->source)
+        fprintf(to, "      source: %s%s\n", finding->source,
+                i == subject->check->first ? " (the first to be raised)" : "");
+}
+
+static void write_count(size_t n, const char *what, const char *before, FILE *to)
+{
+    fprintf(to, "%s%zu %s%s", before, n, what, n == 1 ? "" : "s");
+}
+
+void rc_check_write_people(const rc_subject *subject, const rc_check_show *show, FILE *to)
+{
+    const rc_check *check = subject->check;
+    if (subject->unreadable) {
+        write_where(subject, &subject->where, to);
+        fprintf(to, "%s\n", subject->unreadable);
+        write_line(&subject->where, to);
+        return;
+    }
+    for (size_t i = 0; i < check->findings.n; i++)
+        if (check->findings.at[i].level != RC_LEVEL_NOTE || show->has_notes)
+            write_finding(subject, i, show, to);
+    size_t n_notes = rc_findings_count(&check->findings, RC_LEVEL_NOTE);
+    write_safe(subject->path, strlen(subject->path), to);
+    fprintf(to, ": %s as %s", check->is_accepted ? "accepted" : "refused",
+            rc_check_target_name(subject->options.target));
+    write_count(rc_findings_count(&check->findings, RC_LEVEL_ERROR), "error", ": ", to);
+    write_count(rc_findings_count(&check->findings, RC_LEVEL_WARNING), "warning", ", ", to);
+    write_count(n_notes, "note", ", ", to);
+    fputs(n_notes && !show->has_notes ? " (--notes shows them)\n" : "\n", to);
+}
