@@ -1,6 +1,7 @@
 /* cmd_list.c — `recompute list`: prints the tables the program runs on. */
 #include "cli.h"
 
+#include <recompute/check.h>
 #include <recompute/config.h>
 #include <recompute/label.h>
 #include <recompute/op.h>
@@ -106,6 +107,7 @@ static const list_row lists[] = {
     {"formats", "how a report can be printed", list_formats},
     {"labels", "every recompute label and what it discards", list_labels},
     {"ops", "every operation a graph can hold", list_ops},
+    {"rules", "every rule of `recompute check`, in the order it would fire", rc_rule_table},
 };
 enum { N_LISTS = sizeof lists / sizeof *lists };
 
