@@ -14,7 +14,8 @@
 
 static rc_code list_fields(rc_arena *mem, rc_table **out, rc_error *err)
 {
-    static const char *const types[] = {"int", "bytes", "real", "bool", "str", "list"};
+    static const char *const types[] = {"int", "bytes", "real", "bool", "str", "list", "any"};
+    const size_t n_types = sizeof types / sizeof *types;
     static const rc_column columns[] = {
         {"field", NULL, RC_UNIT_TEXT}, {"key", NULL, RC_UNIT_TEXT},
         {"type", NULL, RC_UNIT_TEXT},  {"default", NULL, RC_UNIT_TEXT},
@@ -26,7 +27,7 @@ static rc_code list_fields(rc_arena *mem, rc_table **out, rc_error *err)
         RC_TRY(rc_table_add_row(*out, &row, err));
         row[0] = rc_cell_text(field->name);
         row[1] = rc_cell_text(field->key);
-        row[2] = rc_cell_text(types[field->type]);
+        row[2] = rc_cell_text(field->type < n_types ? types[field->type] : NULL);
         row[3] = rc_cell_text(field->dflt);
         row[4] = rc_cell_text(field->flag);
         row[5] = rc_cell_text(field->help);

@@ -61,7 +61,8 @@ typedef struct rc_study_row {
 } rc_study_row;
 
 typedef struct rc_study {
-    const char *title;
+    const char *name;   /* of its table in JSON */
+    const char *title;  /* for people */
     rc_study_row *rows; /* the first and the last are the control */
     size_t n_rows;
     int64_t n_repeats;
@@ -81,32 +82,25 @@ typedef struct rc_study {
 RC_MUST_CHECK
 RC_API rc_code rc_study_judge(rc_study *study, rc_arena *mem, rc_error *err);
 
-/* ORDER study_columns: the table's columns, for charts. */
-enum {
-    RC_STUDY_SETTING,
-    RC_STUDY_PREDICTED,
-    RC_STUDY_PEAK,
-    RC_STUDY_SAVED,
-    RC_STUDY_REPLAY,
-    RC_STUDY_STEP,
-    RC_STUDY_STEP_LOW,
-    RC_STUDY_STEP_HIGH,
-    RC_STUDY_TIME,
-    RC_STUDY_LOSS,
-    RC_STUDY_SAME_LOSS,
-    RC_STUDY_KIND,
-    RC_STUDY_SAYS,
-    RC_STUDY_N_COLUMNS
-};
+/* The rows as a table named study->name; `is_brief` leaves out what only programs want. */
 RC_MUST_CHECK
-RC_API rc_code rc_study_table(const rc_study *study, const char *name, rc_arena *mem,
+RC_API rc_code rc_study_table(const rc_study *study, bool is_brief, rc_arena *mem,
                               rc_table **out, rc_error *err);
+/* One row: repeats, noise, whether every prediction was exact. */
+RC_MUST_CHECK
+RC_API rc_code rc_study_facts(const rc_study *study, rc_arena *mem, rc_table **out,
+                              rc_error *err);
+/* What a picture of memory against time is drawn from: the rows that passed. */
+enum { RC_STUDY_CHART_SETTING, RC_STUDY_CHART_STEP, RC_STUDY_CHART_PEAK };
+RC_MUST_CHECK
+RC_API rc_code rc_study_chart(const rc_study *study, rc_arena *mem, rc_table **out,
+                              rc_error *err);
 
 /* What a running study tells whoever waits for it. */
 typedef struct rc_study_progress {
-    const char *title, *setting;
-    size_t n_done, n_runs; /* runs of all repeats */
-    double seconds_left;   /* NAN before the first run ended */
+    const char *name, *setting; /* of the study, of the row that runs now */
+    size_t n_done, n_runs;      /* runs of all repeats */
+    double seconds_left;        /* NAN before the first run ended */
 } rc_study_progress;
 
 typedef struct rc_study_watch {
@@ -117,8 +111,15 @@ typedef struct rc_study_watch {
 
 /* --- our own trainer */
 
+/* A model to study when none is given: a row of src/defs/studies.def. */
+typedef struct rc_study_model {
+    const char *name, *title, *settings;
+} rc_study_model;
+/* The k-th, or NULL past the last. */
+RC_API const rc_study_model *rc_study_model_find(size_t k);
+
 typedef struct rc_study_plan {
-    const char *title;
+    const char *name, *title;
     const rc_input *inputs; /* model, data and everything else but the recompute setting */
     size_t n_inputs;
     const char *const *settings; /* as rc_setting_parse reads them; the control is added */
@@ -153,7 +154,7 @@ typedef struct rc_launch_row {
 } rc_launch_row;
 
 typedef struct rc_launch {
-    const char *title;
+    const char *name, *title;
     const char *command;       /* run by `sh -c`; holds {overrides} */
     const rc_launch_row *rows; /* the first is the control; it is run last again */
     size_t n_rows;

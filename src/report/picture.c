@@ -295,27 +295,61 @@ static rc_code draw_bars(const frame *f, rc_error *err)
     return RC_OK;
 }
 
+/* Where names of points stand already, so that no two overlap. */
+typedef struct placed {
+    double x[64], y[64], width[64];
+    size_t n;
+} placed;
+
+static bool is_free(const placed *p, double x, double y, double width)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (fabs(p->y[i] - y) < 14 && x < p->x[i] + p->width[i] && p->x[i] < x + width)
+            return false;
+    return true;
+}
+
+/* Beside the point, else a line or more below or above it. */
+static void put_name(const frame *f, placed *p, double x, double y, const char *name)
+{
+    double width = 7.2 * (double)strlen(name), at_x = x + 9, at_y = y + 4;
+    if (at_x + width > f->right)
+        at_x = x - 9 - width;
+    for (int k = 1; k < 12 && !is_free(p, at_x, at_y, width); k++)
+        at_y = y + 4 + (k % 2 ? 14 : -14) * ((k + 1) / 2);
+    if (p->n < 64) {
+        p->x[p->n] = at_x;
+        p->y[p->n] = at_y;
+        p->width[p->n++] = width;
+    }
+    if (fabs(at_y - y) > 10)
+        put_line(f, "grid", x, y, at_x < x ? x - 7 : x + 7, at_y - 4);
+    put_text(f, at_x, at_y, "start", name);
+}
+
 static rc_code draw_points(const frame *f, rc_error *err)
 {
     const rc_chart *chart = f->chart;
-    for (size_t r = 0; r < chart->table->n_rows; r++) {
+    const rc_table *table = chart->table;
+    placed names = {.n = 0};
+    for (size_t r = 0; r < table->n_rows; r++) {
         for (int s = 0; has_x(chart, r) && s < chart->n_series; s++) {
             double value = series_top(chart, r, s);
+            const char *name;
             if (!isfinite(value))
                 continue;
             double x = rc_axis_at(&f->x, cell_number(chart, r, chart->x));
             double y = rc_axis_at(&f->y, value);
+            if (chart->label != RC_CHART_NO_COLUMN) {
+                RC_TRY(rc_cell_format(&rc_table_row(table, r)[chart->label],
+                                      table->columns[chart->label].unit, table->mem, &name,
+                                      err));
+                put_name(f, &names, x, y, name);
+            }
             fprintf(f->to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"%s\">", x, y,
                     colours[s % N_COLOURS]);
             RC_TRY(put_tip(f, r, chart->series[s], err));
             fputs("</circle>\n", f->to);
-            const char *name = "";
-            if (chart->label != RC_CHART_NO_COLUMN)
-                RC_TRY(rc_cell_format(&rc_table_row(chart->table, r)[chart->label],
-                                      chart->table->columns[chart->label].unit,
-                                      chart->table->mem, &name, err));
-            bool is_left = x > f->right - 8 * (double)strlen(name) - 9;
-            put_text(f, is_left ? x - 9 : x + 9, y + 4, is_left ? "end" : "start", name);
         }
     }
     return RC_OK;

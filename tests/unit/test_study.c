@@ -149,23 +149,50 @@ static void failed_control_ends_the_study(void **state)
     rc_arena_close(mem);
 }
 
-static void table_leaves_unknowns_empty(void **state)
+static bool has_column(const rc_table *table, const char *column)
+{
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (strcmp(table->columns[i].name, column) == 0)
+            return true;
+    return false;
+}
+
+static rc_cell cell_of(const rc_table *table, size_t r, const char *column)
+{
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (strcmp(table->columns[i].name, column) == 0)
+            return table->cells[r * table->n_columns + i];
+    fail_msg("no column %s", column);
+    return (rc_cell){.is_null = true};
+}
+
+static void table_leaves_unknowns_empty_or_out(void **state)
 {
     (void)state;
     rc_arena *mem = rc_arena_open();
-    rc_study_row rows[] = {row("[]", 1000, -1, 100), row("[]", 1000, -1, 100)};
-    rows[0].predicted_bytes = rows[1].predicted_bytes = RC_STUDY_UNKNOWN;
-    rc_study study = {.title = "t", .rows = rows, .n_rows = 2};
-    rc_table *table;
+    rc_study_row rows[] = {row("[]", 1000, -1, 100), row("[mlp]", 900, -1, 100),
+                           row("[]", 1000, -1, 100)};
+    for (int i = 0; i < 3; i++)
+        rows[i].predicted_bytes = RC_STUDY_UNKNOWN;
+    rows[0].is_control = rows[2].is_control = true;
+    rc_study study = {.name = "s", .title = "t", .rows = rows, .n_rows = 3};
+    rc_table *full, *brief, *facts, *chart;
     assert_ok(rc_study_judge(&study, mem, NULL));
-    assert_ok(rc_study_table(&study, "study", mem, &table, NULL));
-    assert_int_equal(table->n_rows, 2);
-    assert_int_equal(table->n_columns, RC_STUDY_N_COLUMNS);
-    for (size_t i = 0; i < table->n_columns; i++)
-        assert_non_null(table->columns[i].name);
-    assert_true(table->cells[RC_STUDY_PREDICTED].is_null);
-    assert_true(table->cells[RC_STUDY_REPLAY].is_null);
-    assert_int_equal(table->cells[RC_STUDY_PEAK].i, 1000 << 20);
+    assert_ok(rc_study_table(&study, false, mem, &full, NULL));
+    assert_true(cell_of(full, 1, "predicted_peak_bytes").is_null);
+    assert_true(cell_of(full, 1, "recomputed_flops").is_null);
+    assert_int_equal(cell_of(full, 1, "peak_bytes").i, 900 << 20);
+    assert_true(fabs(cell_of(full, 1, "step_spread_ratio").f - 0.01) < 1e-12);
+    assert_string_equal(cell_of(full, 1, "verdict").text, "saves");
+    assert_ok(rc_study_table(&study, true, mem, &brief, NULL));
+    assert_false(has_column(brief, "predicted_peak_bytes"));
+    assert_false(has_column(brief, "verdict"));
+    assert_string_equal(cell_of(brief, 0, "says").text, "control, first");
+    assert_ok(rc_study_facts(&study, mem, &facts, NULL));
+    assert_false(has_column(facts, "is_prediction_exact"));
+    rows[1].is_pass = false;
+    assert_ok(rc_study_chart(&study, mem, &chart, NULL));
+    assert_int_equal(chart->n_rows, 2);
     rc_arena_close(mem);
 }
 
@@ -262,7 +289,7 @@ int main(void)
         cmocka_unit_test(other_losses_and_failures_are_not_compared),
         cmocka_unit_test(verdicts_of_a_launched_trainer_allow_for_its_noise),
         cmocka_unit_test(failed_control_ends_the_study),
-        cmocka_unit_test(table_leaves_unknowns_empty),
+        cmocka_unit_test(table_leaves_unknowns_empty_or_out),
         cmocka_unit_test(process_output_and_status_are_kept),
         cmocka_unit_test(process_is_stopped_at_its_limit_with_its_children),
         cmocka_unit_test(process_is_stopped_when_we_are_asked_to_stop),
