@@ -100,13 +100,24 @@ RC_API const rc_field_facts *rc_field_find(rc_field field);
 /* The field with that name (`num_layers`), or RC_FIELD_COUNT. */
 RC_API rc_field rc_field_find_name(const char *name);
 
+/* A built-in model (src/defs/presets.def). */
+typedef struct rc_preset {
+    const char *name, *family; /* family: a model_type of Hugging Face */
+    const char *source;        /* whose config.json, or which paper */
+    const char *settings;
+} rc_preset;
+RC_API const rc_preset *rc_preset_list(size_t *n);
+/* By name, written as people do (Llama-3.1-8B), or by its source; NULL when there is none. */
+RC_API const rc_preset *rc_preset_find(const char *name);
+
 /* One source of settings: a map of sections as Bridge writes them, {model: {num_layers: 4}}.
  * Four sections are flat maps in another tongue:
  *   megatron_args  Megatron-LM arguments by name, dashes as underscores; a switch is true
  *   hf_config      a Hugging Face config.json
  *   core           fields of TransformerConfig by name, as in the rules of Megatron Core
  *   fields         our field names, saying nothing about a framework (presets)
- * A scalar outside every section is read as in megatron_args, then by field name. */
+ * {preset: NAME} is a built-in model. Any other scalar outside the sections is read as in
+ * megatron_args, then by field name. */
 typedef struct rc_input {
     const rc_doc *doc;
     rc_origin_kind kind;

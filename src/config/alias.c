@@ -3,12 +3,8 @@
  * takes  flat maps: Megatron-LM arguments, TransformerConfig fields, Hugging Face's config.json
  * gives  the fields they mean, set in the config being made
  */
-#include "base/text.h"
 #include "config/make.h"
-#include "config/value.h"
-#include "read/override.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define RC_ALIAS(tongue, name, when, settings) ALIAS_##tongue(name, when, settings)
@@ -94,91 +90,12 @@ const rc_alias *rc_maker_find_alias(const rc_maker *maker, rc_tongue tongue, con
     return row < 0 ? NULL : &rc_aliases_find(tongue).at[row];
 }
 
-/* Equal but for - and _, which people write for each other. */
-static bool is_alike(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !(strchr("-_", *a) && strchr("-_", *b)))
-            return false;
-    return *a == *b;
-}
-
-static bool fits(const char *when, const rc_doc *node)
-{
-    if (node->kind == RC_DOC_NULL)
-        return false;
-    if (*when == '\0')
-        return true;
-    if (node->kind == RC_DOC_BOOL)
-        return strcmp(when, node->i ? "true" : "false") == 0;
-    const char *text = rc_value_text(node);
-    return text && is_alike(when, text);
-}
-
-static rc_code negate(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_error *err)
-{
-    RC_TRY(rc_doc_new(maker->mem, RC_DOC_BOOL, node->where, out, err));
-    bool is_truth = node->kind == RC_DOC_BOOL || node->kind == RC_DOC_INT;
-    (*out)->i = !(is_truth ? node->i != 0 : node->kind != RC_DOC_NULL);
-    return RC_OK;
-}
-
-/* One "field=value" or "field?=value" of a row; values stand at the place of the name that meant
- * them. */
-static rc_code apply_setting(rc_maker *maker, const char *word, size_t n, const rc_doc *node,
-                             rc_error *err)
-{
-    char name[64];
-    size_t n_name = strcspn(word, "?=");
-    bool is_weak = word[n_name] == '?';
-    snprintf(name, sizeof name, "%.*s", (int)n_name, word);
-    rc_field field = rc_field_find_name(name);
-    if (field == RC_FIELD_COUNT)
-        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a table names no field: %s", word);
-    if (is_weak && maker->cfg->origin[field].kind != RC_FROM_DEFAULT)
-        return RC_OK;
-    const char *text = word + n_name + is_weak + 1;
-    if (*text == '$')
-        return rc_maker_set(maker, field, node, node->key ? node->key : name, err);
-    rc_doc *value;
-    if (*text == '!') {
-        RC_TRY(negate(maker, node, &value, err));
-    } else {
-        const char *copy;
-        rc_nodes nodes = {.mem = maker->mem};
-        rc_doc map = {.kind = RC_DOC_MAP};
-        RC_TRY(rc_arena_printf(maker->mem, &copy, err, "x=%.*s", (int)(word + n - text), text));
-        RC_TRY(rc_override_add(&nodes, &map, copy, node->where, err));
-        value = map.child;
-        value->where = node->where;
-    }
-    return rc_maker_set(maker, field, value, name, err);
-}
-
-rc_code rc_maker_apply(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
-                       const rc_doc *node, bool *is_known, rc_error *err)
-{
-    rc_aliases rows = rc_aliases_find(tongue);
-    const char *name = row->name;
-    for (; row < rows.at + rows.n && strcmp(row->name, name) == 0; row++) {
-        if (!fits(row->when, node))
-            continue;
-        *is_known = true;
-        for (const char *word = row->settings; *word;) {
-            size_t n = strcspn(word, " ");
-            RC_TRY(apply_setting(maker, word, n, node, err));
-            word += n + strspn(word + n, " ");
-        }
-    }
-    return RC_OK;
-}
-
 static rc_code set_flag(rc_maker *maker, rc_field field, const rc_doc *node, rc_error *err)
 {
     if (*rc_field_find(field)->flag != '!')
         return rc_maker_set(maker, field, node, node->key, err);
     rc_doc *value;
-    RC_TRY(negate(maker, node, &value, err));
+    RC_TRY(rc_maker_negate(maker, node, &value, err));
     return rc_maker_set(maker, field, value, node->key, err);
 }
 
@@ -223,7 +140,20 @@ static rc_code read_hf_key(rc_maker *maker, const rc_doc *node, rc_error *err)
 {
     const rc_alias *row = rc_maker_find_alias(maker, RC_TONGUE_HF, node->key);
     bool is_known = false;
+    if (row && strpbrk(row->settings, "*#")) /* reads other fields */
+        return rc_maker_defer(maker, RC_TONGUE_HF, row, node, err);
     return row ? rc_maker_apply(maker, RC_TONGUE_HF, row, node, &is_known, err) : RC_OK;
+}
+
+/* Maps inside config.json that hold keys of the language model. */
+static bool is_inner(const rc_doc *node)
+{
+    static const char *const names[] = {"text_config", "llm_config", "language_config",
+                                        "rope_parameters", NULL};
+    for (const char *const *name = names; *name && node->kind == RC_DOC_MAP; name++)
+        if (strcmp(node->key, *name) == 0)
+            return true;
+    return false;
 }
 
 /* The model type first: its rows say what the shape's keys leave out. Keys that are no matter of
@@ -231,13 +161,14 @@ static rc_code read_hf_key(rc_maker *maker, const rc_doc *node, rc_error *err)
 rc_code rc_maker_read_hf(rc_maker *maker, const rc_doc *map, rc_error *err)
 {
     RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_HF, err));
-    const rc_doc *inner =
-        rc_doc_find(map, "text_config"); /* of a model that also sees images */
     const rc_doc *type = rc_doc_find(map, "model_type");
     if (type)
         RC_TRY(read_hf_key(maker, type, err));
     for (const rc_doc *node = map->child; node; node = node->next)
-        if (node != type && node != inner)
+        if (node != type && !is_inner(node))
             RC_TRY(read_hf_key(maker, node, err));
-    return inner && inner->kind == RC_DOC_MAP ? rc_maker_read_hf(maker, inner, err) : RC_OK;
+    for (const rc_doc *node = map->child; node; node = node->next)
+        if (is_inner(node))
+            RC_TRY(rc_maker_read_hf(maker, node, err));
+    return RC_OK;
 }

@@ -87,7 +87,8 @@ rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err)
     return RC_OK;
 }
 
-static rc_code defer(rc_maker *maker, const rc_alias *row, const rc_doc *node, rc_error *err)
+rc_code rc_maker_defer(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
+                       const rc_doc *node, rc_error *err)
 {
     if (maker->n_late == maker->n_late_room) {
         size_t n_room = maker->n_late_room ? maker->n_late_room * 2 : 32;
@@ -98,7 +99,7 @@ static rc_code defer(rc_maker *maker, const rc_alias *row, const rc_doc *node, r
         maker->late = larger;
         maker->n_late_room = n_room;
     }
-    maker->late[maker->n_late++] = (rc_late){row, node};
+    maker->late[maker->n_late++] = (rc_late){tongue, row, node};
     return RC_OK;
 }
 
@@ -152,7 +153,7 @@ static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, r
     if (field >= 0 && !(is_addition && adds_to(maker->cfg, (rc_field)field)))
         RC_TRY(rc_maker_set(maker, (rc_field)field, node, path, err));
     if (alias)
-        RC_TRY(defer(maker, alias, node, err));
+        RC_TRY(rc_maker_defer(maker, RC_TONGUE_BRIDGE, alias, node, err));
     if (is_prefix)
         return read_prefix(maker, node, path, field >= 0 || alias, err);
     return field >= 0 || alias ? RC_OK
@@ -196,6 +197,8 @@ static rc_code read_top(rc_maker *maker, const rc_doc *node, rc_error *err)
     for (size_t i = 0; i < sizeof flat_sections / sizeof *flat_sections; i++)
         if (node->kind == RC_DOC_MAP && strcmp(node->key, flat_sections[i].key) == 0)
             return flat_sections[i].read(maker, node, err);
+    if (strcmp(node->key, "preset") == 0)
+        return rc_maker_read_preset(maker, node, err);
     if (strlen(node->key) >= MAX_PATH_BYTES)
         return rc_maker_note_unknown(maker, node->key, node->key_where, err);
     bool is_section = node->kind == RC_DOC_MAP || rc_names_find(&maker->keys, node->key) >= 0 ||
@@ -221,8 +224,8 @@ static rc_code read_input(rc_maker *maker, const rc_input *input, rc_error *err)
             RC_TRY(read_top(maker, node, err));
     for (size_t i = 0; i < maker->n_late; i++) {
         bool is_known = false;
-        RC_TRY(rc_maker_apply(maker, RC_TONGUE_BRIDGE, maker->late[i].row, maker->late[i].node,
-                              &is_known, err));
+        const rc_late *late = &maker->late[i];
+        RC_TRY(rc_maker_apply(maker, late->tongue, late->row, late->node, &is_known, err));
     }
     return RC_OK;
 }

@@ -16,7 +16,9 @@ typedef struct rc_aliases {
 } rc_aliases;
 rc_aliases rc_aliases_find(rc_tongue tongue);
 
+/* A row to apply when the input is read. */
 typedef struct rc_late {
+    rc_tongue tongue;
     const rc_alias *row;
     const rc_doc *node;
 } rc_late;
@@ -34,7 +36,7 @@ typedef struct rc_maker {
     rc_names flags;      /* "num_layers" of --num-layers to field */
     rc_names aliases[3]; /* per tongue: name to its first row */
 
-    rc_late *late; /* BRIDGE aliases met, applied at the end of the input */
+    rc_late *late;
     size_t n_late, n_late_room;
     size_t n_unknown_room;
 } rc_maker;
@@ -60,6 +62,21 @@ rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where,
 /* Notes that a known setting's value is known only to the running job. */
 RC_MUST_CHECK
 rc_code rc_maker_note_value(rc_maker *maker, const char *path, rc_where where, rc_error *err);
+
+RC_MUST_CHECK
+rc_code rc_maker_defer(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
+                       const rc_doc *node, rc_error *err);
+/* Applies the words of a row; `node` is what called for them. */
+RC_MUST_CHECK
+rc_code rc_maker_apply_settings(rc_maker *maker, const char *settings, const rc_doc *node,
+                                int depth, rc_error *err);
+/* The opposite of what the node says, as a boolean. */
+RC_MUST_CHECK
+rc_code rc_maker_negate(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_error *err);
+
+/* {preset: NAME} */
+RC_MUST_CHECK
+rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err);
 
 /* Reads a flat map in the tongue of Megatron-LM, of TransformerConfig or of Hugging Face. */
 RC_MUST_CHECK

@@ -28,6 +28,12 @@ static void *value_at(rc_config *cfg, rc_field field)
     return (char *)cfg + offsets[field];
 }
 
+int64_t rc_value_int(const rc_config *cfg, rc_field field)
+{
+    RC_ASSERT(rc_field_find(field)->type == RC_FIELD_TYPE_INT);
+    return *(const int64_t *)(const void *)((const char *)cfg + offsets[field]);
+}
+
 /* How a node reads in a message: "abc" in quotes, numbers as written, "a list". */
 static const char *name_node(const rc_doc *node, char *buf, size_t room)
 {

@@ -15,6 +15,9 @@ rc_code rc_value_set(rc_config *cfg, rc_field field, const rc_doc *node, rc_orig
 RC_MUST_CHECK
 rc_code rc_value_set_default(rc_config *cfg, rc_field field, rc_arena *mem, rc_error *err);
 
+/* The value of an INT field. */
+int64_t rc_value_int(const rc_config *cfg, rc_field field);
+
 /* A scalar, enumeration, function or dtype as one word; NULL for lists and other maps. */
 const char *rc_value_text(const rc_doc *node);
 
