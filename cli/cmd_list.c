@@ -95,6 +95,26 @@ static rc_code list_labels(rc_arena *mem, rc_table **out, rc_error *err)
     return RC_OK;
 }
 
+static rc_code list_models(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"model", NULL, RC_UNIT_TEXT},
+                                        {"family", NULL, RC_UNIT_TEXT},
+                                        {"source", NULL, RC_UNIT_TEXT},
+                                        {"settings", NULL, RC_UNIT_TEXT}};
+    size_t n;
+    const rc_preset *presets = rc_preset_list(&n);
+    RC_TRY(rc_table_make(mem, "models", "Built-in models: --model NAME", columns, 4, out, err));
+    for (size_t i = 0; i < n; i++) {
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_text(presets[i].name);
+        row[1] = rc_cell_text(presets[i].family);
+        row[2] = rc_cell_text(presets[i].source);
+        row[3] = rc_cell_text(presets[i].settings);
+    }
+    return RC_OK;
+}
+
 /* --- the lists */
 
 typedef struct list_row {
@@ -107,6 +127,7 @@ static const list_row lists[] = {
     {"fields", "every setting: its key, type, default, Megatron-LM flag", list_fields},
     {"formats", "how a report can be printed", list_formats},
     {"labels", "every recompute label and what it discards", list_labels},
+    {"models", "every built-in model for --model", list_models},
     {"ops", "every operation a graph can hold", list_ops},
     {"rules", "every rule of `recompute check`, in the order it would fire", rc_rule_table},
 };

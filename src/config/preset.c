@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const rc_preset presets[] = {
@@ -59,7 +60,7 @@ const rc_preset *rc_preset_find(const char *name)
 rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err)
 {
     const char *names[sizeof presets / sizeof *presets];
-    char safe[80], family[40] = "@";
+    char safe[80], family[40];
     if (node->kind != RC_DOC_STRING)
         return RC_FAIL(err, RC_E_INPUT, node->where, "a preset is the name of a model");
     const rc_preset *preset = rc_preset_find(node->text);
@@ -73,7 +74,7 @@ rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err)
                        "unknown model %s%s%s; `recompute list models` shows all", safe,
                        nearest ? ", did you mean " : "", nearest ? nearest : "");
     }
-    strncat(family, preset->family, sizeof family - 2);
+    snprintf(family, sizeof family, "@%s", preset->family);
     RC_TRY(rc_maker_apply_settings(maker, family, node, 0, err));
     RC_TRY(rc_maker_apply_settings(maker, preset->settings, node, 0, err));
     return rc_maker_apply_settings(

@@ -1,0 +1,323 @@
+/* test_config_names.c — the names of other frameworks and of models, all by table. */
+#include "config_cases.h"
+
+/* "a.b.c" and a value as {a: {b: {c: value}}}; `prefix` is one more map around, or NULL. */
+static void nest(char *text, size_t room, const char *prefix, const char *path,
+                 const char *value)
+{
+    size_t at = 0, depth = 0;
+    if (prefix)
+        at += (size_t)snprintf(text, room, "{%s: ", prefix);
+    depth += prefix != NULL;
+    for (const char *part = path; *part; depth++) {
+        size_t n = strcspn(part, ".");
+        at += (size_t)snprintf(text + at, room - at, "{%.*s: ", (int)n, part);
+        part += n + (part[n] == '.');
+    }
+    snprintf(text + at, room - at, "%s%.*s", value, (int)depth, "}}}}}}}}");
+}
+
+/* A row must set its fields, whatever they are; one without `when` suits some kind of value. */
+static void try_alias(const char *prefix, const char *path, const char *when)
+{
+    static const char *const kinds[] = {"1", "true", "x"};
+    rc_error err = {0};
+    rc_code code = RC_E_INPUT;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && code != RC_OK; i++) {
+        char text[1024];
+        rc_arena *mem = rc_arena_open();
+        rc_config *cfg = NULL;
+        err = (rc_error){0};
+        nest(text, sizeof text, prefix, path, *when ? when : kinds[i]);
+        code = make_kind(text, RC_FROM_FILE, mem, &cfg, &err);
+        if (code == RC_OK)
+            assert_int_equal(cfg->n_unknown, 0);
+        rc_arena_close(mem);
+        if (code == RC_E_BUG || *when)
+            break;
+    }
+    if (code != RC_OK)
+        fail_msg("%s when \"%s\": %s", path, when, err.msg);
+}
+
+static void config_every_alias_sets_fields(void **state)
+{
+    (void)state;
+    static const char ARGS[] = "megatron_args", *const BRIDGE = NULL;
+#define RC_ALIAS(tongue, name, when, settings)                                                 \
+    if (*name)                                                                                 \
+        try_alias(tongue, name, when);
+#include "defs/aliases.def"
+#undef RC_ALIAS
+#define RC_HF(name, when, settings) try_alias("hf_config", name, when);
+#include "defs/hf.def"
+#undef RC_HF
+}
+
+static void config_reads_mixed_precision_and_overlap_of_bridge(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = make(
+        "comm_overlap: {overlap_moe_expert_parallel_comm: true, delay_wgrad_compute: null}\n"
+        "mixed_precision: bf16-mixed\n"
+        "model: {overlap_moe_expert_parallel_comm: false, bf16: false}\n",
+        mem);
+    assert_true(cfg->overlap_moe_expert_parallel_comm); /* the section wins over the model */
+    assert_int_equal(cfg->origin[RC_FIELD_overlap_moe_expert_parallel_comm].where.line, 1);
+    assert_true(cfg->bf16);
+    assert_string_equal(cfg->pipeline_dtype, "bfloat16");
+    assert_int_equal(cfg->origin[RC_FIELD_delay_wgrad_compute].kind, RC_FROM_DEFAULT);
+    rc_arena_close(mem);
+}
+
+static void config_reads_targets_of_bridge(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg =
+        make("model:\n"
+             "  _target_: megatron.bridge.models.llama.llama_provider.LlamaModelProvider\n"
+             "  activation_func: {_target_: torch.nn.functional.silu, _call_: false}\n"
+             "  attention_backend:\n"
+             "    _target_: megatron.core.transformer.enums.AttnBackend\n"
+             "    _call_: true\n"
+             "    _args_: [1]\n"
+             "  params_dtype: {_target_: torch.bfloat16, _call_: false}\n"
+             "  pipeline_dtype: torch.bfloat16\n"
+             "  init_method: {_target_: torch.nn.init.normal_, _partial_: true, _args_: []}\n"
+             "  cuda_graph_modules:\n"
+             "  - {_target_: a.CudaGraphScope, _args_: [2], _call_: true}\n"
+             "  - {_target_: a.CudaGraphModule, _args_: [9], _name_: moe, _call_: true}\n"
+             "peft: {_target_: megatron.bridge.peft.lora.LoRA, dim: 32}\n",
+             mem);
+    assert_string_equal(cfg->model_target,
+                        "megatron.bridge.models.llama.llama_provider.LlamaModelProvider");
+    assert_string_equal(cfg->activation_func, "silu");
+    assert_string_equal(cfg->attention_backend, "flash");
+    assert_string_equal(cfg->params_dtype, "bfloat16");
+    assert_string_equal(cfg->pipeline_dtype, "bfloat16");
+    assert_string_equal(cfg->cuda_graph_modules.at[0], "attn");
+    assert_string_equal(cfg->cuda_graph_modules.at[1], "moe");
+    assert_string_equal(cfg->peft->tag, "megatron.bridge.peft.lora.LoRA");
+    assert_int_equal(cfg->peft_dim, 32);
+    cfg = make("model:\n"
+               "  activation_func:\n"
+               "    {_target_: torch.nn.functional.gelu, _partial_: true, approximate: tanh}\n",
+               mem);
+    assert_string_equal(cfg->activation_func, "gelu_tanh");
+    rc_arena_close(mem);
+}
+
+static void config_reads_arguments_of_megatron_lm(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = make("megatron_args:\n"
+                          "  bf16: true\n"
+                          "  grad_reduce_in_bf16: true\n"
+                          "  untie_embeddings_and_output_weights: true\n"
+                          "  disable_bias_linear: true\n"
+                          "  num_experts: 8\n"
+                          "  fp8_format: hybrid\n"
+                          "  num_query_groups: 1\n"
+                          "  num_attention_heads: 16\n"
+                          "  no_rope_fusion: true\n",
+                          mem);
+    assert_true(cfg->bf16);
+    assert_false(cfg->grad_reduce_in_fp32);
+    assert_false(cfg->share_embeddings_and_output_weights);
+    assert_false(cfg->add_bias_linear);
+    assert_int_equal(cfg->num_moe_experts, 8);
+    assert_string_equal(cfg->fp8, "hybrid");
+    assert_false(cfg->apply_rope_fusion);
+    assert_int_equal(cfg->cuda_graph_modules.n, 0); /* the command line's default */
+    assert_int_equal(rc_config_groups(cfg), 16);    /* no --group-query-attention */
+    cfg = make("megatron_args: {num_query_groups: 8, num_attention_heads: 16, "
+               "group_query_attention: true}\n",
+               mem);
+    assert_int_equal(rc_config_groups(cfg), 8);
+    cfg = make("{}", mem);
+    assert_string_equal(cfg->cuda_graph_modules.at[0], "full"); /* the class's default */
+    rc_arena_close(mem);
+}
+
+static void config_reads_shapes_of_hugging_face(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg =
+        make("hf_config: {n_shared_experts: 2, first_k_dense_replace: 1,\n"
+             "  model_type: deepseek_v2, num_hidden_layers: 4, hidden_size: 2048,\n"
+             "  moe_intermediate_size: 1408, n_routed_experts: 64, q_lora_rank: null,\n"
+             "  kv_lora_rank: 512, num_experts_per_tok: 6, bos_token_id: 1}\n",
+             mem);
+    assert_int_equal(cfg->num_layers, 4);
+    assert_true(cfg->multi_latent_attention);
+    assert_int_equal(cfg->moe_shared_expert_intermediate_size, 2816);
+    assert_int_equal(cfg->origin[RC_FIELD_moe_shared_expert_intermediate_size].where.col, 31);
+    assert_int_equal(cfg->moe_layer_freq->n_children, 4);
+    assert_int_equal(cfg->moe_layer_freq->child->i, 0);
+    assert_int_equal(cfg->moe_layer_freq->last->i, 1);
+    assert_int_equal(cfg->q_lora_rank, RC_NULL_INT);
+    assert_string_equal(cfg->normalization, "RMSNorm");
+    assert_int_equal(cfg->n_unknown, 0);
+    cfg = make(
+        "hf_config:\n"
+        "  architectures: [Gemma3ForConditionalGeneration]\n"
+        "  model_type: gemma3\n"
+        "  vision_config: {num_hidden_layers: 27}\n"
+        "  text_config: {num_hidden_layers: 34, hidden_size: 2560, model_type: gemma3_text,\n"
+        "    head_dim: 256, num_key_value_heads: 4, num_attention_heads: 8}\n",
+        mem);
+    assert_int_equal(cfg->num_layers, 34);
+    assert_int_equal(rc_config_head_dim(cfg), 256);
+    assert_int_equal(rc_config_groups(cfg), 4);
+    assert_true(cfg->qk_layernorm);
+    cfg = make(
+        "hf_config: {model_type: gpt2, n_layer: 12, n_embd: 768, n_head: 12, n_inner: null,\n"
+        "  n_positions: 1024, vocab_size: 50257, resid_pdrop: 0.1}\n",
+        mem);
+    assert_string_equal(cfg->activation_func, "gelu_tanh");
+    assert_int_equal(rc_config_ffn(cfg), 3072);
+    assert_true(cfg->share_embeddings_and_output_weights);
+    rc_arena_close(mem);
+}
+
+/* Parameters of a dense or MoE decoder without biases and norms' weights (under a thousandth). */
+static double count_parameters(const rc_config *cfg)
+{
+    double h = (double)cfg->hidden_size, a = (double)cfg->num_attention_heads;
+    double d = (double)rc_config_head_dim(cfg), g = (double)rc_config_groups(cfg);
+    double n_matrices = cfg->gated_linear_unit ? 3 : 2, sum = 0;
+    double attention = h * d * (a + 2 * g) + a * d * h;
+    if (cfg->multi_latent_attention) {
+        double q = (double)(cfg->qk_head_dim + cfg->qk_pos_emb_head_dim) * a;
+        double rank = (double)cfg->kv_lora_rank, v = (double)cfg->v_head_dim * a;
+        attention =
+            cfg->q_lora_rank == RC_NULL_INT ? h * q : (h + q) * (double)cfg->q_lora_rank;
+        attention += h * (rank + (double)cfg->qk_pos_emb_head_dim) + v * h;
+        attention += rank * ((double)cfg->qk_head_dim * a + v);
+    }
+    const rc_doc *is_moe = cfg->moe_layer_freq->child;
+    for (int64_t i = 0; i < cfg->num_layers; i++, is_moe = is_moe ? is_moe->next : NULL) {
+        bool is_dense = cfg->num_moe_experts == RC_NULL_INT || (is_moe && is_moe->i == 0);
+        double width = (double)rc_config_ffn(cfg);
+        if (!is_dense) {
+            width = (double)(cfg->num_moe_experts * cfg->moe_ffn_hidden_size);
+            if (cfg->moe_shared_expert_intermediate_size != RC_NULL_INT)
+                width += (double)cfg->moe_shared_expert_intermediate_size;
+            sum += h * (double)cfg->num_moe_experts; /* router */
+        }
+        sum += attention + n_matrices * h * width;
+    }
+    double n_tables = cfg->share_embeddings_and_output_weights ? 1 : 2;
+    return sum + n_tables * h * (double)cfg->vocab_size;
+}
+
+/* Billions of parameters as the models' papers or cards state them. */
+static void config_presets_have_the_stated_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double billions;
+    } cases[] = {
+        {"llama2-7b", 6.74},
+        {"llama2-13b", 13.02},
+        {"llama2-70b", 68.98},
+        {"llama3-8b", 8.03},
+        {"llama3-70b", 70.55},
+        {"llama3.1-405b", 405.85},
+        {"llama3.2-1b", 1.24},
+        {"llama3.2-3b", 3.21},
+        {"qwen2-7b", 7.62},
+        {"qwen2-72b", 72.71},
+        {"qwen2-57b-a14b", 57.41},
+        {"qwen2.5-0.5b", 0.494},
+        {"qwen2.5-1.5b", 1.54},
+        {"qwen2.5-3b", 3.09},
+        {"qwen2.5-14b", 14.77},
+        {"qwen2.5-32b", 32.76},
+        {"qwen3-0.6b", 0.596},
+        {"qwen3-1.7b", 1.72},
+        {"qwen3-4b", 4.02},
+        {"qwen3-8b", 8.19},
+        {"qwen3-14b", 14.77},
+        {"qwen3-32b", 32.76},
+        {"qwen3-30b-a3b", 30.53},
+        {"qwen3-235b-a22b", 235.09},
+        {"mistral-7b", 7.24},
+        {"mixtral-8x7b", 46.70},
+        {"mixtral-8x22b", 140.62},
+        {"deepseek-v2-lite", 15.71},
+        {"deepseek-v2", 235.74},
+        {"deepseek-v3", 671.03},
+        {"moonlight-16b-a3b", 15.96},
+        {"kimi-k2", 1026.4},
+        {"gpt2", 0.124},
+        {"gpt2-xl", 1.558},
+        {"gpt3-175b", 174.6},
+        {"gpt-oss-20b", 20.91},
+        {"gpt-oss-120b", 116.83},
+        {"gemma-2b", 2.51},
+        {"gemma-7b", 8.54},
+        {"gemma2-2b", 2.61},
+        {"gemma2-9b", 9.24},
+        {"gemma2-27b", 27.23},
+        {"gemma3-1b", 1.0},
+        {"gemma3-4b", 3.88},
+        {"gemma3-12b", 11.77},
+        {"gemma3-27b", 27.01},
+        {"phi-2", 2.78},
+        {"phi3-mini", 3.82},
+        {"phi-4", 14.66},
+        {"glm4.5-air", 106.85},
+        {"glm4.5", 352.8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        rc_arena *mem = rc_arena_open();
+        snprintf(text, sizeof text, "preset: %s\n", cases[i].name);
+        double billions = count_parameters(make(text, mem)) / 1e9;
+        if (fabs(billions / cases[i].billions - 1) > 0.005)
+            fail_msg("%s has %.3f billion parameters, stated are %.3f", cases[i].name, billions,
+                     cases[i].billions);
+        rc_arena_close(mem);
+    }
+}
+
+static void config_finds_presets_as_people_write_them(void **state)
+{
+    (void)state;
+    size_t n;
+    const rc_preset *presets = rc_preset_list(&n);
+    for (size_t i = 0; i < n; i++)
+        assert_ptr_equal(rc_preset_find(presets[i].name), &presets[i]);
+    assert_string_equal(rc_preset_find("Llama-3.1-8B")->name, "llama3.1-8b");
+    assert_string_equal(rc_preset_find("meta-llama/Llama-3.1-8B")->name, "llama3.1-8b");
+    assert_string_equal(rc_preset_find("mistralai/Mixtral-8x7B-v0.1")->name, "mixtral-8x7b");
+    assert_null(rc_preset_find("llama9"));
+    expect_refused("preset: llama3-7b\n", 1,
+                   /* */ "        ^", "unknown model llama3-7b, did you mean llama");
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = make("preset: llama3-70b\nmodel: {num_layers: 8}\n", mem);
+    assert_int_equal(cfg->num_layers, 8);
+    assert_int_equal(rc_config_groups(cfg), 8);
+    assert_int_equal(cfg->origin[RC_FIELD_hidden_size].where.line, 1);
+    rc_arena_close(mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(config_every_alias_sets_fields),
+        cmocka_unit_test(config_reads_mixed_precision_and_overlap_of_bridge),
+        cmocka_unit_test(config_reads_targets_of_bridge),
+        cmocka_unit_test(config_reads_arguments_of_megatron_lm),
+        cmocka_unit_test(config_reads_shapes_of_hugging_face),
+        cmocka_unit_test(config_presets_have_the_stated_sizes),
+        cmocka_unit_test(config_finds_presets_as_people_write_them),
+    };
+    return cmocka_run_group_tests_name("config_names", tests, NULL, NULL);
+}
