@@ -123,6 +123,29 @@ typedef struct rc_input {
     rc_origin_kind kind;
 } rc_input;
 
+typedef struct rc_inputs {
+    rc_input *at;
+    size_t n;
+    rc_framework framework; /* whose rules they call for: what `--for` overrides */
+    const char **files;     /* paths read, in order */
+    size_t n_files;
+} rc_inputs;
+
+/**
+ * The inputs that the words of a command line name, in order.
+ *
+ * takes   words   paths ("-" is standard input), key=value overrides, Megatron-LM arguments with
+ *                 their values, --model NAME; mixed as people mix them. A word behind an argument
+ *                 is its value unless it is an override or the path of a file
+ * gives   *out    consecutive overrides and arguments are one input each
+ * errors  as rc_doc_read, rc_override_read; positions on the command line are word:column
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_inputs_read(const char *const *words, size_t n_words, rc_arena *mem,
+                              rc_inputs *out, rc_error *err);
+RC_API const char *
+rc_framework_name(rc_framework framework); /* "bridge", "megatron-lm", "core" */
+
 /**
  * The settings of one run, later inputs winning over earlier ones.
  *

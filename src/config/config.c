@@ -230,7 +230,7 @@ static rc_code read_input(rc_maker *maker, const rc_input *input, rc_error *err)
     return RC_OK;
 }
 
-static rc_framework find_framework(const rc_input *inputs, size_t n_inputs)
+rc_framework rc_inputs_framework(const rc_input *inputs, size_t n_inputs)
 {
     rc_framework framework = RC_FRAMEWORK_BRIDGE;
     for (size_t i = 0; i < n_inputs; i++) {
@@ -259,7 +259,7 @@ rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem, r
 {
     RC_TRY(RC_NEW(mem, out, 1, err));
     rc_maker maker = {.cfg = *out, .mem = mem, .inputs = inputs, .n_inputs = n_inputs};
-    (*out)->framework = find_framework(inputs, n_inputs);
+    (*out)->framework = rc_inputs_framework(inputs, n_inputs);
     for (int i = 0; i < RC_FIELD_COUNT; i++)
         RC_TRY(rc_value_set_default(*out, (rc_field)i, mem, err));
     if ((*out)->framework == RC_FRAMEWORK_MEGATRON_LM)

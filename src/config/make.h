@@ -74,6 +74,8 @@ rc_code rc_maker_apply_settings(rc_maker *maker, const char *settings, const rc_
 RC_MUST_CHECK
 rc_code rc_maker_negate(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_error *err);
 
+rc_framework rc_inputs_framework(const rc_input *inputs, size_t n_inputs);
+
 /* {preset: NAME} */
 RC_MUST_CHECK
 rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err);
