@@ -1,0 +1,225 @@
+/* log.h — rc_log: the facts in a training job's output.
+ *
+ * Any part of a log of any size, streamed: what is kept is bounded (first and last of everything
+ * that can repeat), so memory does not grow with the file. Strings are copies of a stranger's
+ * bytes: print them through rc_text_printable or a report only.
+ */
+#ifndef RECOMPUTE_LOG_H
+#define RECOMPUTE_LOG_H
+
+#include <recompute/arena.h>
+#include <recompute/doc.h>
+#include <recompute/error.h>
+
+/* Where in a job's life something happened. ORDER log_stages */
+typedef enum rc_stage {
+    RC_STAGE_UNKNOWN,
+    RC_STAGE_NONE, /* nothing failed */
+    RC_STAGE_CONFIG,
+    RC_STAGE_MODEL_BUILD,
+    RC_STAGE_CHECKPOINT_LOAD,
+    RC_STAGE_FORWARD,
+    RC_STAGE_BACKWARD,
+    RC_STAGE_GRAD_SYNC,
+    RC_STAGE_OPTIMIZER_INIT,
+    RC_STAGE_OPTIMIZER_STEP,
+    RC_STAGE_CHECKPOINT_SAVE,
+    RC_STAGE_EVAL,
+    RC_STAGE_GRAPH_CAPTURE,
+    RC_STAGE_COUNT
+} rc_stage;
+RC_API const char *rc_stage_name(rc_stage stage); /* "optimizer-init" */
+
+/* What a traceback shows besides the stage; bits. */
+typedef enum rc_frames {
+    RC_FRAMES_REPLAY = 1 << 0,    /* a recompute inside backward */
+    RC_FRAMES_LOGITS = 1 << 1,    /* output layer, loss, log-probabilities */
+    RC_FRAMES_EXPERTS = 1 << 2,   /* mixture-of-experts layer or dispatch */
+    RC_FRAMES_SCORES = 1 << 3,    /* unfused attention: scores, softmax */
+    RC_FRAMES_ENGINE = 1 << 4,    /* an inference engine inside the job */
+    RC_FRAMES_PINNED = 1 << 5,    /* pinned host memory */
+    RC_FRAMES_OFFLOAD = 1 << 6,   /* moving tensors back from the host */
+    RC_FRAMES_MODEL_CALL = 1 << 7 /* some module's forward ran */
+} rc_frames;
+
+enum { RC_LOG_UNKNOWN = -1 };
+
+/* Who refused the memory. */
+typedef enum rc_oom_source {
+    RC_OOM_TORCH,        /* torch's caching allocator, with sizes */
+    RC_OOM_ASYNC,        /* torch on cudaMallocAsync: no reserve figure */
+    RC_OOM_DEVICE,       /* another device's allocator, fewer sizes */
+    RC_OOM_BARE,         /* torch's message without sizes */
+    RC_OOM_OVERFLOW      /* "more than 1EB": a negative or overflown shape */
+} rc_oom_source;
+
+/* One out-of-memory message. Bytes; RC_LOG_UNKNOWN where the message does not say. */
+typedef struct rc_oom {
+    rc_oom_source source;
+    rc_where where;
+    int rank, local_rank, gpu;
+    char device[8]; /* "CUDA" "HIP" "NPU" "XPU" "MLU" "HPU" */
+    int64_t requested_bytes, capacity_bytes, free_bytes;
+    int64_t allocated_bytes;  /* by torch, live */
+    int64_t reserved_bytes;   /* by torch, live and idle */
+    int64_t idle_bytes;       /* reserved and not allocated */
+    int64_t process_bytes;    /* "this process has" */
+    int64_t other_bytes;      /* sum of the other listed processes */
+    int64_t other_pid;        /* the largest of them */
+    int n_others;
+    int64_t private_bytes;    /* in private pools (graphs) */
+    int64_t allowed_bytes;    /* per-process fraction */
+    int64_t active_bytes;     /* NPU "current active" */
+    bool is_process_guessed;  /* "Process N" taken for this job: pid namespaces differ */
+    bool has_hint;            /* torch's standing advice was printed; says nothing */
+    bool has_expandable_hint; /* the hint names expandable segments: torch 2.2 on */
+    bool has_split_hint;      /* the hint names max_split_size_mb: torch 1.10 to 2.1 */
+    bool has_new_variable;    /* it says PYTORCH_ALLOC_CONF */
+    bool is_parenthesised;    /* the older wording, torch up to 2.0 */
+    rc_stage stage;           /* from the traceback above it, else RC_STAGE_UNKNOWN */
+    unsigned frames;          /* rc_frames */
+    const char *trace;        /* the frame that decided the stage, or NULL */
+} rc_oom;
+
+/* What else a line can say: rows of src/defs/log_patterns.def. */
+typedef enum rc_log_kind {
+#define RC_LOG_PATTERN(kind, handler, needle, also, meaning) RC_LOG_##kind,
+#include "defs/log_patterns.def" /* installed beside this header */
+#undef RC_LOG_PATTERN
+    RC_LOG_KIND_COUNT
+} rc_log_kind;
+RC_API const char *rc_log_kind_meaning(rc_log_kind kind);
+
+/* One line that says one of them. */
+typedef struct rc_log_event {
+    rc_log_kind kind;
+    rc_where where;
+    int rank, local_rank;
+    rc_stage stage; /* of the traceback it ends, or its phase */
+    unsigned frames;
+    const char *text; /* the line, cleaned and cut */
+} rc_log_event;
+
+/* The refusal of a setting that the log itself shows: rows of log_refusals.def. */
+typedef struct rc_log_refusal {
+    const char *rule;
+    rc_where where;
+    const char *text;
+} rc_log_refusal;
+
+/* Memory of one rank as the trainer reports it: the largest peaks and the last live value. */
+typedef struct rc_log_rank {
+    int rank;
+    rc_where where;
+    int64_t iteration;
+    int64_t allocated_bytes, max_allocated_bytes, reserved_bytes, max_reserved_bytes;
+    int64_t device_bytes; /* "total device memory used" */
+    int64_t alloc_retries;
+    bool is_decimal; /* the log printed units of 1e9 */
+} rc_log_rank;
+
+/* Iteration lines of the rank that prints them. */
+typedef struct rc_log_train {
+    int64_t n_lines;
+    int64_t first_iteration, last_iteration, n_iterations; /* RC_LOG_UNKNOWN if none */
+    double step_ms, steady_step_ms; /* last; mean from iteration 3 on; NAN if none */
+    double loss, first_loss, grad_norm, learning_rate, loss_scale, tflops;
+    int64_t skipped, nan; /* summed over the lines */
+    int64_t last_skipped, last_nan;
+    int64_t global_batch, consumed_samples;
+    int64_t n_zero_grad, n_nan_grad, n_without_loss, n_same_loss;
+    rc_where where;      /* the last line */
+    rc_where first_where;
+} rc_log_train;
+
+/* Megatron's and Bridge's estimate block. */
+typedef struct rc_log_estimate {
+    rc_where where;
+    int64_t weight_optimizer_bytes, activation_bytes, total_bytes;
+    double params_billion, shard_params_billion;
+} rc_log_estimate;
+
+/* Tensors that a recompute gave back different from what forward saved. */
+typedef struct rc_log_mismatch {
+    rc_where where;
+    int64_t position;
+    int64_t saved[8], replayed[8];
+    int n_saved, n_replayed;
+    char saved_dtype[24], replayed_dtype[24];
+} rc_log_mismatch;
+
+enum { RC_LOG_MAX_OOMS = 512, RC_LOG_MAX_EVENTS = 512, RC_LOG_MAX_RANKS = 65536 };
+
+typedef struct rc_log {
+    const char *path; /* of the last file read */
+    int64_t n_bytes, n_lines;
+    rc_oom *ooms;
+    size_t n_ooms, room_ooms;
+    int64_t n_ooms_seen; /* may pass n_ooms: the first RC_LOG_MAX_OOMS are kept */
+    rc_log_event *events;
+    size_t n_events, room_events;
+    int64_t n_seen[RC_LOG_KIND_COUNT];
+    rc_log_refusal *refusals;
+    size_t n_refusals, room_refusals;
+    rc_log_rank *ranks;
+    size_t n_ranks, room_ranks;
+    rc_log_train train;
+    rc_log_estimate estimate;
+    rc_log_mismatch *mismatches; /* the first 16 */
+    size_t n_mismatches, room_mismatches;
+    int64_t saved_tensors, replayed_tensors; /* counts that differ; RC_LOG_UNKNOWN */
+    int64_t exit_code;                       /* of a rank that died; RC_LOG_UNKNOWN - 1 if none */
+    int exit_rank, exit_local_rank;
+    int64_t host_requested_bytes;
+    double host_percent; /* host memory in use, NAN */
+    double host_used_gib;
+    int first_rank;         /* of the first prefixed traceback or failure */
+    rc_stage phase;         /* the last mark: coarse */
+    rc_where phase_where;
+    rc_stage last_stage;    /* of the last traceback, finished or cut */
+    unsigned last_frames;
+    bool has_traceback;
+    bool is_expandable_on;  /* the environment or the command line says so */
+    rc_doc *settings;       /* argument dump: name → value, or NULL */
+    rc_arena *mem;
+} rc_log;
+
+enum { RC_LOG_NO_EXIT = -100000 };
+
+/* A reader holds the stream's state: a buffer of fixed size in `mem`. */
+typedef struct rc_log_reader rc_log_reader;
+
+/* A new, empty log; pieces are fed through a reader, files one after the other. */
+RC_MUST_CHECK
+RC_API rc_code rc_log_make(rc_arena *mem, rc_log **out, rc_error *err);
+
+/**
+ * Reads one file into `log`, adding to what earlier files said.
+ *
+ * takes   path    plain, gzip or zstd; "-" is standard input
+ * errors  RC_E_IO; nothing in the bytes is an error
+ * memory  one buffer of about 2 MiB plus the bounded facts
+ * cost    one pass; a search for keywords, then patterns on the lines that hold one
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_log_read(const char *path, rc_log *log, rc_error *err);
+
+/* The same from memory, in pieces: open, feed any number of times, finish. `rank` is what the
+ * file's name says, else RC_LOG_UNKNOWN. */
+RC_MUST_CHECK
+RC_API rc_code rc_log_open(const char *name, int rank, rc_log *log, rc_log_reader **out,
+                           rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_log_feed(rc_log_reader *reader, const char *bytes, size_t n_bytes,
+                           rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_log_finish(rc_log_reader *reader, rc_error *err);
+
+/* The first event of a kind, or NULL. */
+RC_API const rc_log_event *rc_log_find(const rc_log *log, rc_log_kind kind);
+
+/* Invariants: counts within bounds, every rank once. */
+RC_MUST_CHECK
+RC_API rc_code rc_log_verify(const rc_log *log, rc_error *err);
+
+#endif
