@@ -39,8 +39,18 @@ typedef enum rc_frames {
     RC_FRAMES_ENGINE = 1 << 4,    /* an inference engine inside the job */
     RC_FRAMES_PINNED = 1 << 5,    /* pinned host memory */
     RC_FRAMES_OFFLOAD = 1 << 6,   /* moving tensors back from the host */
-    RC_FRAMES_MODEL_CALL = 1 << 7 /* some module's forward ran */
+    RC_FRAMES_MODEL_CALL = 1 << 7, /* some module's forward ran */
+    /* whose code the frames are */
+    RC_FRAMES_MEGATRON = 1 << 8,
+    RC_FRAMES_BRIDGE = 1 << 9,
+    RC_FRAMES_HF = 1 << 10,
+    RC_FRAMES_DEEPSPEED = 1 << 11,
+    RC_FRAMES_VERL = 1 << 12,
+    RC_FRAMES_LIGHTNING = 1 << 13,
+    RC_FRAMES_FSDP = 1 << 14
 } rc_frames;
+/* These name the tensor, so only the innermost frames count. */
+#define RC_FRAMES_TENSOR ((unsigned)(RC_FRAMES_LOGITS | RC_FRAMES_SCORES))
 
 enum { RC_LOG_UNKNOWN = -1 };
 
@@ -178,7 +188,9 @@ typedef struct rc_log {
     rc_where phase_where;
     rc_stage last_stage;    /* of the last traceback, finished or cut */
     unsigned last_frames;
+    unsigned seen_frames;   /* rc_frames of all tracebacks */
     bool has_traceback;
+    bool is_cut_short;      /* a packed file was damaged: what came before it was read */
     bool is_expandable_on;  /* the environment or the command line says so */
     rc_doc *settings;       /* argument dump: name → value, or NULL */
     rc_arena *mem;

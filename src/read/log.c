@@ -9,10 +9,9 @@
  */
 #include "read/log_read.h"
 
-#include "base/file.h"
+#include "read/unpack.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef rc_code (*log_handler)(rc_log_reader *reader, rc_log_kind kind, const log_line *line,
@@ -118,7 +117,7 @@ rc_code log_add_event(rc_log_reader *reader, const log_line *line, rc_log_kind k
     event->rank = line->rank >= 0 ? line->rank : reader->file_rank;
     event->local_rank = line->local_rank;
     event->stage = context->is_open ? context->stage : RC_STAGE_UNKNOWN;
-    event->frames = context->is_open ? context->frames : 0;
+    event->frames = context->is_open ? log_context_frames(context) : 0;
     return log_copy_line(log, line, line->body < line->hit ? line->body : 0, &event->text, err);
 }
 
@@ -349,25 +348,36 @@ static int rank_of_name(const char *path)
     return n > 0 ? rank : RC_LOG_UNKNOWN;
 }
 
+/* A packed log that ends early (the job died while it wrote) is read up to where it ends. */
+static rc_code feed_all(rc_unpack *from, rc_log_reader *reader, rc_error *err)
+{
+    unsigned char piece[1 << 16];
+    size_t n = sizeof piece;
+    while (n == sizeof piece) {
+        rc_error damage = {.code = RC_OK};
+        rc_code code = rc_unpack_read(from, piece, sizeof piece, &n, &damage);
+        if (code == RC_E_INPUT) {
+            reader->log->is_cut_short = true;
+            break;
+        }
+        if (code != RC_OK)
+            return RC_FAIL(err, code, damage.where, "%s", damage.msg);
+        RC_TRY(rc_log_feed(reader, (const char *)piece, n, err));
+    }
+    return rc_log_finish(reader, err);
+}
+
 rc_code rc_log_read(const char *path, rc_log *log, rc_error *err)
 {
-    FILE *from = stdin;
-    bool is_standard = strcmp(path, "-") == 0;
-    if (!is_standard)
-        RC_TRY(rc_stream_open(path, "rb", &from, err));
+    rc_unpack *from = NULL;
     rc_log_reader *reader;
-    rc_code code = rc_log_open(is_standard ? "standard input" : path, rank_of_name(path), log,
-                               &reader, err);
-    char piece[1 << 16];
-    size_t n = 0;
-    while (code == RC_OK && (n = fread(piece, 1, sizeof piece, from)) > 0)
-        code = rc_log_feed(reader, piece, n, err);
-    if (code == RC_OK && ferror(from))
-        code = RC_FAIL(err, RC_E_IO, ((rc_where){.file = reader->name}), "cannot be read");
+    rc_code code = rc_unpack_open(path, log->mem, &from, err);
     if (code == RC_OK)
-        code = rc_log_finish(reader, err);
-    if (!is_standard)
-        fclose(from);
+        code = rc_log_open(strcmp(path, "-") == 0 ? "standard input" : path, rank_of_name(path),
+                           log, &reader, err);
+    if (code == RC_OK)
+        code = feed_all(from, reader, err);
+    rc_unpack_close(from);
     return code;
 }
 

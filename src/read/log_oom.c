@@ -216,7 +216,7 @@ static rc_code add_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom,
     log_context *context = log_context_of(reader, line);
     if (context->is_open) {
         oom->stage = context->stage;
-        oom->frames = context->frames;
+        oom->frames = log_context_frames(context);
         RC_TRY(rc_arena_copy(log->mem, context->trace, strlen(context->trace), &oom->trace, err));
     }
     if (oom->stage == RC_STAGE_UNKNOWN && log->phase != RC_STAGE_NONE)

@@ -21,6 +21,8 @@ typedef struct log_context {
     rc_stage stage;
     int strength;
     unsigned frames;
+    unsigned recent[6]; /* bits of the innermost frames, a ring */
+    int n_frames;
     char trace[LOG_NAME_BYTES * 2]; /* the frame that decided */
     char code[LOG_NAME_BYTES * 2];  /* the last source line */
 } log_context;
@@ -92,6 +94,8 @@ rc_code log_grow(rc_log *log, void **at, size_t *n, size_t *room, size_t row_byt
 
 /* --- log_trace.c */
 log_context *log_context_of(rc_log_reader *reader, const log_line *line);
+/* What the frames so far show; of the bits that name a tensor only those of the innermost. */
+unsigned log_context_frames(const log_context *context);
 /* Ends the context's traceback: what it said stays readable until the next frame. */
 void log_context_close(rc_log_reader *reader, log_context *context);
 

@@ -56,12 +56,23 @@ log_context *log_context_of(rc_log_reader *reader, const log_line *line)
     return oldest;
 }
 
+enum { N_RECENT = sizeof((log_context *)0)->recent / sizeof *((log_context *)0)->recent };
+
+unsigned log_context_frames(const log_context *context)
+{
+    unsigned recent = 0;
+    for (int i = 0; i < N_RECENT && i < context->n_frames; i++)
+        recent |= context->recent[i];
+    return (context->frames & ~RC_FRAMES_TENSOR) | (recent & RC_FRAMES_TENSOR);
+}
+
 static void forget_frames(log_context *context)
 {
     context->is_open = false;
     context->stage = RC_STAGE_UNKNOWN;
     context->strength = STRENGTH_HOLDER;
     context->frames = 0;
+    context->n_frames = 0;
     context->trace[0] = '\0';
     context->code[0] = '\0';
 }
@@ -71,7 +82,8 @@ void log_context_close(rc_log_reader *reader, log_context *context)
     rc_log *log = reader->log;
     if (context->is_open) {
         log->last_stage = context->stage;
-        log->last_frames = context->frames;
+        log->last_frames = log_context_frames(context);
+        log->seen_frames |= context->frames;
         log->has_traceback = true;
         if (log->first_rank < 0)
             log->first_rank = context->rank;
@@ -134,6 +146,7 @@ static void keep_trace(log_context *context, const frame *at)
 static void apply_row(log_context *context, const frame_row *row, const frame *at)
 {
     context->frames |= row->frames;
+    context->recent[context->n_frames % N_RECENT] |= row->frames;
     if (row->strength == STRENGTH_OPEN && context->stage == RC_STAGE_OPTIMIZER_STEP) {
         context->stage = RC_STAGE_UNKNOWN;
         context->strength = STRENGTH_HOLDER;
@@ -152,9 +165,11 @@ static void apply_row(log_context *context, const frame_row *row, const frame *a
 
 static void read_frame(log_context *context, const frame *at)
 {
+    context->recent[context->n_frames % N_RECENT] = 0;
     for (size_t i = 0; i < sizeof frame_rows / sizeof *frame_rows; i++)
         if (row_matches(&frame_rows[i], at))
             apply_row(context, &frame_rows[i], at);
+    context->n_frames = context->n_frames < INT32_MAX - N_RECENT ? context->n_frames + 1 : N_RECENT;
     context->is_open = true;
     size_t n = at->n_code < sizeof context->code ? at->n_code : sizeof context->code - 1;
     if (n)
