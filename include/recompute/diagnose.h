@@ -58,7 +58,10 @@ typedef struct rc_snapshot_facts {
 typedef struct rc_job {
     const rc_log *log;
     const rc_log *base; /* the run before the change, for a comparison */
-    const rc_config *cfg, *base_cfg;
+    const rc_config *cfg;
+    const rc_input *inputs; /* what `cfg` was made from: proposals are tried on top of them */
+    size_t n_inputs;
+    const char *settings_path; /* for the lines to paste */
     const rc_snapshot_facts *snapshot;
     rc_framework framework; /* ANY: taken from the log */
     bool has_hf_config;

@@ -1,0 +1,195 @@
+/* diagnose.c — walks the decision table and writes the verdict.
+ *
+ * takes  the job: log, settings, snapshot, the run before
+ * gives  rc_diagnosis: the first row of diagnoses.def whose clues all hold, told with this job's
+ *        numbers
+ * next   cli/cmd_diagnose.c prints it
+ */
+#include "inspect/diag.h"
+
+#include <string.h>
+
+typedef struct row {
+    const char *name;
+    rc_verdict verdict;
+    rc_confidence confidence;
+    const char *steps, *source;
+    const char *why, *falsify;
+    uint64_t needs, without;
+} row;
+
+/* The same table three times: its words, the clues that must hold, the clues that must not. */
+#define ALWAYS
+#define C(clue) | (uint64_t)1 << CLUE_##clue
+#define N(clue)
+static const uint64_t needs[] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) (0 clues),
+#include "defs/diagnoses.def"
+#undef RC_DIAGNOSIS
+};
+#undef C
+#undef N
+#define C(clue)
+#define N(clue) | (uint64_t)1 << CLUE_##clue
+static const uint64_t withouts[] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) (0 clues),
+#include "defs/diagnoses.def"
+#undef RC_DIAGNOSIS
+};
+#undef C
+#undef N
+static const row rows[] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source)                                \
+    {#name, RC_VERDICT_##verdict, RC_CONFIDENCE_##sure, steps, source, NULL, NULL, 0, 0},
+#include "defs/diagnoses.def"
+#undef RC_DIAGNOSIS
+};
+static const struct {
+    const char *name, *why, *falsify;
+} sentences[] = {
+#define RC_DIAGNOSIS_WORDS(name, why, falsify) {#name, why, falsify},
+#include "defs/diagnosis_words.def"
+#undef RC_DIAGNOSIS_WORDS
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+_Static_assert(N_ROWS == sizeof sentences / sizeof *sentences,
+               "ORDER diagnoses: every row of diagnoses.def has its sentences");
+
+static row row_at(size_t i)
+{
+    row at = rows[i];
+    at.needs = needs[i];
+    at.without = withouts[i];
+    at.why = sentences[i].why;
+    at.falsify = sentences[i].falsify;
+    return at;
+}
+
+const char *rc_verdict_name(rc_verdict verdict)
+{
+    /* ORDER verdicts */
+    static const char *const names[RC_VERDICT_COUNT] = {
+        "fragmentation",           "capacity-activations", "capacity-model-state",
+        "capacity-logits",         "capacity-optimizer-init", "config-invalid",
+        "recompute-mismatch",      "non-pytorch-memory",   "imbalance",
+        "not-memory",              "insufficient-data"};
+    return (size_t)verdict < RC_VERDICT_COUNT ? names[verdict] : "";
+}
+
+const char *rc_confidence_name(rc_confidence confidence)
+{
+    static const char *const names[] = {"low", "medium", "high"};
+    return names[confidence];
+}
+
+/* The stage of a verdict: where it failed, or that nothing did. */
+static rc_stage stage_of(const diag *d, const row *at)
+{
+    static const char *const calm[] = {"zero_grad_plain", "compared", "compared_core_attn",
+                                       "nothing_failed",  "nan"};
+    if (strncmp(at->name, "zero_grad", 9) == 0 && at->verdict == RC_VERDICT_RECOMPUTE_MISMATCH)
+        return RC_STAGE_BACKWARD;
+    if (strcmp(at->name, "nan") == 0 && rc_log_find(d->job->log, RC_LOG_NAN_LOSS))
+        return RC_STAGE_FORWARD;
+    for (size_t i = 0; i < sizeof calm / sizeof *calm; i++)
+        if (strcmp(at->name, calm[i]) == 0)
+            return RC_STAGE_NONE;
+    if (at->verdict == RC_VERDICT_IMBALANCE && !d->oom)
+        return RC_STAGE_NONE;
+    bool is_settings = strcmp(at->name, "invalid") == 0 || strcmp(at->name, "not_applied") == 0;
+    return is_settings ? RC_STAGE_CONFIG : d->stage;
+}
+
+static rc_code write_verdict(diag *d, const row *at, rc_diagnosis *out, rc_error *err)
+{
+    out->verdict = at->verdict;
+    out->confidence = at->confidence;
+    out->row = at->name;
+    out->source = at->source;
+    out->stage = d->stage = stage_of(d, at);
+    RC_TRY(diag_fill(d, at->why, &out->why, err));
+    if (!out->why) /* a size the sentence needs is missing from the message */
+        out->why = "The files fit this verdict, but a figure it would be told with is missing.";
+    RC_TRY(diag_fill(d, at->falsify, &out->falsify, err));
+    RC_TRY(diag_steps(d, at->steps, out, err));
+    RC_TRY(diag_evidence(d, out, err));
+    RC_TRY(diag_rule_out(d, out, err));
+    RC_TRY(diag_numbers(d, out, err));
+    return diag_findings(d, out, err);
+}
+
+rc_code rc_diagnosis_make(const rc_job *job, rc_arena *mem, rc_diagnosis **out, rc_error *err)
+{
+    diag d = {.job = job, .mem = mem};
+    rc_diagnosis *diagnosis;
+    RC_TRY(RC_NEW(mem, &diagnosis, 1, err));
+    RC_TRY(diag_collect(&d, err));
+    RC_TRY(diag_name_tensor(&d, err));
+    RC_TRY(diag_check_settings(&d, err));
+    d.clues = diag_clues(&d);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        row at = row_at(i);
+        if ((d.clues & at.needs) != at.needs || (d.clues & at.without) != 0)
+            continue;
+        RC_TRY(write_verdict(&d, &at, diagnosis, err));
+        *out = diagnosis;
+        return RC_OK;
+    }
+    return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "the decision table has no last row");
+}
+
+rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err)
+{
+    bool is_whole = diagnosis->row && diagnosis->why && diagnosis->falsify && diagnosis->source;
+    if (!is_whole || diagnosis->n_steps == 0)
+        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "row %s has no reason, no counter-test or no step",
+                       diagnosis->row ? diagnosis->row : "?");
+    for (size_t i = 0; i < diagnosis->n_steps; i++)
+        if (!diagnosis->steps[i].what)
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "step %s says nothing", diagnosis->steps[i].name);
+    return RC_OK;
+}
+
+/* Clue names of a mask, joined. */
+static rc_code clue_text(rc_arena *mem, uint64_t needed, uint64_t without, const char **out,
+                         rc_error *err)
+{
+    char text[512] = "";
+    for (size_t i = 0; i < CLUE_COUNT; i++) {
+        bool is_needed = (needed >> i & 1) != 0, is_without = (without >> i & 1) != 0;
+        if (!is_needed && !is_without)
+            continue;
+        size_t room = sizeof text - 1 - strlen(text);
+        strncat(text, text[0] ? "; " : "", room);
+        room = sizeof text - 1 - strlen(text);
+        strncat(text, is_without ? "not: " : "", room);
+        room = sizeof text - 1 - strlen(text);
+        strncat(text, diag_clue_meaning((diag_clue)i), room);
+    }
+    return rc_arena_copy(mem, text[0] ? text : "anything else", text[0] ? strlen(text) : 13, out, err);
+}
+
+rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"row", NULL, RC_UNIT_TEXT},
+                                        {"when", NULL, RC_UNIT_TEXT},
+                                        {"diagnosis", NULL, RC_UNIT_TEXT},
+                                        {"confidence", NULL, RC_UNIT_TEXT},
+                                        {"next", NULL, RC_UNIT_TEXT},
+                                        {"rests_on", NULL, RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "diagnoses", NULL, columns, sizeof columns / sizeof *columns, out, err));
+    for (size_t i = 0; i < N_ROWS; i++) {
+        row at = row_at(i);
+        const char *when;
+        rc_cell *cells;
+        RC_TRY(clue_text(mem, at.needs, at.without, &when, err));
+        RC_TRY(rc_table_add_row(*out, &cells, err));
+        cells[0] = rc_cell_text(at.name);
+        cells[1] = rc_cell_text(when);
+        cells[2] = rc_cell_text(rc_verdict_name(at.verdict));
+        cells[3] = rc_cell_text(rc_confidence_name(at.confidence));
+        cells[4] = rc_cell_text(at.steps);
+        cells[5] = rc_cell_text(at.source);
+    }
+    return RC_OK;
+}
