@@ -13,35 +13,35 @@
 #include <recompute/log.h>
 #include <recompute/table.h>
 
-/* ORDER verdicts */
-typedef enum rc_verdict {
-    RC_VERDICT_FRAGMENTATION,
-    RC_VERDICT_CAPACITY_ACTIVATIONS,
-    RC_VERDICT_CAPACITY_MODEL_STATE,
-    RC_VERDICT_CAPACITY_LOGITS,
-    RC_VERDICT_CAPACITY_OPTIMIZER_INIT,
-    RC_VERDICT_CONFIG_INVALID,
-    RC_VERDICT_RECOMPUTE_MISMATCH,
-    RC_VERDICT_NON_PYTORCH_MEMORY,
-    RC_VERDICT_IMBALANCE,
-    RC_VERDICT_NOT_MEMORY,
-    RC_VERDICT_INSUFFICIENT_DATA,
-    RC_VERDICT_COUNT
-} rc_verdict;
-RC_API const char *rc_verdict_name(rc_verdict verdict); /* "capacity-logits" */
+/* ORDER causes */
+typedef enum rc_cause {
+    RC_CAUSE_FRAGMENTATION,
+    RC_CAUSE_CAPACITY_ACTIVATIONS,
+    RC_CAUSE_CAPACITY_MODEL_STATE,
+    RC_CAUSE_CAPACITY_LOGITS,
+    RC_CAUSE_CAPACITY_OPTIMIZER_INIT,
+    RC_CAUSE_CONFIG_INVALID,
+    RC_CAUSE_RECOMPUTE_MISMATCH,
+    RC_CAUSE_NON_PYTORCH_MEMORY,
+    RC_CAUSE_IMBALANCE,
+    RC_CAUSE_NOT_MEMORY,
+    RC_CAUSE_INSUFFICIENT_DATA,
+    RC_CAUSE_COUNT
+} rc_cause;
+RC_API const char *rc_cause_name(rc_cause cause); /* "capacity-logits" */
 
 typedef enum rc_confidence { RC_CONFIDENCE_LOW, RC_CONFIDENCE_MEDIUM, RC_CONFIDENCE_HIGH } rc_confidence;
 RC_API const char *rc_confidence_name(rc_confidence confidence);
 
-/* Whose settings to write lines for. ORDER frameworks */
-typedef enum rc_framework {
-    RC_FRAMEWORK_ANY,
-    RC_FRAMEWORK_MEGATRON_LM,
-    RC_FRAMEWORK_BRIDGE,
-    RC_FRAMEWORK_HF,
-    RC_FRAMEWORK_DEEPSPEED,
-    RC_FRAMEWORK_VERL
-} rc_framework;
+/* Whose settings to write lines for. ORDER trainers */
+typedef enum rc_trainer {
+    RC_TRAINER_ANY,
+    RC_TRAINER_MEGATRON_LM,
+    RC_TRAINER_BRIDGE,
+    RC_TRAINER_HF,
+    RC_TRAINER_DEEPSPEED,
+    RC_TRAINER_VERL
+} rc_trainer;
 
 /* What a memory snapshot adds; bytes. */
 typedef struct rc_snapshot_facts {
@@ -49,10 +49,11 @@ typedef struct rc_snapshot_facts {
     int64_t n_segments;
     int64_t oom_request_bytes; /* RC_LOG_UNKNOWN: no such event */
     bool is_expandable;
-    rc_stage stage;       /* of the frames of the failing request */
-    const char *holder;   /* the source line that holds most, or NULL */
-    int64_t holder_bytes;
+    rc_stage stage; /* of the frames of the failing request */
 } rc_snapshot_facts;
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_facts_read(const char *path, rc_arena *mem, rc_snapshot_facts **out,
+                                      rc_error *err);
 
 /* What a person brings. Everything but `log` may be NULL. */
 typedef struct rc_job {
@@ -63,7 +64,7 @@ typedef struct rc_job {
     size_t n_inputs;
     const char *settings_path; /* for the lines to paste */
     const rc_snapshot_facts *snapshot;
-    rc_framework framework; /* ANY: taken from the log */
+    rc_trainer framework; /* ANY: taken from the log */
     bool has_hf_config;
     const char *not_applied; /* a recompute setting that the resolved configuration lost */
     rc_where not_applied_at;
@@ -88,7 +89,7 @@ typedef struct rc_number {
 } rc_number;
 
 typedef struct rc_diagnosis {
-    rc_verdict verdict;
+    rc_cause cause;
     rc_stage stage;
     rc_confidence confidence;
     const char *row;    /* of the decision table */

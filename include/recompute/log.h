@@ -230,6 +230,9 @@ RC_API rc_code rc_log_finish(rc_log_reader *reader, rc_error *err);
 /* The first event of a kind, or NULL. */
 RC_API const rc_log_event *rc_log_find(const rc_log *log, rc_log_kind kind);
 
+/* The stage that frames show, outermost first, by the same rows as a traceback's. */
+RC_API rc_stage rc_log_stage_of(const char *const *names, const char *const *paths, size_t n);
+
 /* Invariants: counts within bounds, every rank once. */
 RC_MUST_CHECK
 RC_API rc_code rc_log_verify(const rc_log *log, rc_error *err);

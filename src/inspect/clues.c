@@ -156,8 +156,8 @@ SEE(ADAPTERS)
 }
 SEE(RECOMPUTE_ON)
 {
-    const rc_config *cfg = d->job->cfg;
-    return (cfg && cfg->recompute_granularity) || has_event(d, RC_LOG_CHECKPOINT_INPUTS);
+    bool is_set = diag_granularity(d->job->cfg)[0] != '\0';
+    return is_set || has_event(d, RC_LOG_CHECKPOINT_INPUTS);
 }
 SEE(NAN)
 {
@@ -310,7 +310,7 @@ SEE(COMPARISON)
 SEE(FUSED_CORE_ATTN)
 {
     const rc_config *cfg = d->job->cfg;
-    if (!cfg || !cfg->recompute_granularity || strcmp(cfg->recompute_granularity, "selective") != 0)
+    if (strcmp(diag_granularity(cfg), "selective") != 0)
         return false;
     bool is_default = !cfg->recompute_modules.at;
     bool is_only = cfg->recompute_modules.n == 1 &&

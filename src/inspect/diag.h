@@ -22,7 +22,7 @@ typedef struct diag {
     const rc_log_event *event;   /* the event that decides where there is no such message */
     const rc_check *check;       /* of the settings, or NULL */
     const rc_finding *broken;    /* its first error, or NULL */
-    rc_framework framework;
+    rc_trainer framework;
     uint64_t clues;
     rc_stage stage;
     unsigned frames;
@@ -71,6 +71,8 @@ rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error
 /* settings.c: what the framework's rules say; whether they still hold with overrides added. */
 RC_MUST_CHECK
 rc_code diag_check_settings(diag *d, rc_error *err);
+/* "full", "selective" or "", Megatron-LM's shorthand --recompute-activations counted. */
+const char *diag_granularity(const rc_config *cfg);
 RC_MUST_CHECK
 rc_code diag_accepts(const diag *d, const char *overrides, bool *is_accepted, rc_error *err);
 /* predict.c: what our own estimate says about a rank of this job; false where it has none. */

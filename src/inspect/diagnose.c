@@ -7,11 +7,13 @@
  */
 #include "inspect/diag.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 typedef struct row {
     const char *name;
-    rc_verdict verdict;
+    rc_cause cause;
     rc_confidence confidence;
     const char *steps, *source;
     const char *why, *falsify;
@@ -40,7 +42,7 @@ static const uint64_t withouts[] = {
 #undef N
 static const row rows[] = {
 #define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source)                                \
-    {#name, RC_VERDICT_##verdict, RC_CONFIDENCE_##sure, steps, source, NULL, NULL, 0, 0},
+    {#name, RC_CAUSE_##verdict, RC_CONFIDENCE_##sure, steps, source, NULL, NULL, 0, 0},
 #include "defs/diagnoses.def"
 #undef RC_DIAGNOSIS
 };
@@ -65,15 +67,15 @@ static row row_at(size_t i)
     return at;
 }
 
-const char *rc_verdict_name(rc_verdict verdict)
+const char *rc_cause_name(rc_cause cause)
 {
-    /* ORDER verdicts */
-    static const char *const names[RC_VERDICT_COUNT] = {
+    /* ORDER causes */
+    static const char *const names[RC_CAUSE_COUNT] = {
         "fragmentation",           "capacity-activations", "capacity-model-state",
         "capacity-logits",         "capacity-optimizer-init", "config-invalid",
         "recompute-mismatch",      "non-pytorch-memory",   "imbalance",
         "not-memory",              "insufficient-data"};
-    return (size_t)verdict < RC_VERDICT_COUNT ? names[verdict] : "";
+    return (size_t)cause < RC_CAUSE_COUNT ? names[cause] : "";
 }
 
 const char *rc_confidence_name(rc_confidence confidence)
@@ -87,14 +89,14 @@ static rc_stage stage_of(const diag *d, const row *at)
 {
     static const char *const calm[] = {"zero_grad_plain", "compared", "compared_core_attn",
                                        "nothing_failed",  "nan"};
-    if (strncmp(at->name, "zero_grad", 9) == 0 && at->verdict == RC_VERDICT_RECOMPUTE_MISMATCH)
+    if (strncmp(at->name, "zero_grad", 9) == 0 && at->cause == RC_CAUSE_RECOMPUTE_MISMATCH)
         return RC_STAGE_BACKWARD;
     if (strcmp(at->name, "nan") == 0 && rc_log_find(d->job->log, RC_LOG_NAN_LOSS))
         return RC_STAGE_FORWARD;
     for (size_t i = 0; i < sizeof calm / sizeof *calm; i++)
         if (strcmp(at->name, calm[i]) == 0)
             return RC_STAGE_NONE;
-    if (at->verdict == RC_VERDICT_IMBALANCE && !d->oom)
+    if (at->cause == RC_CAUSE_IMBALANCE && !d->oom)
         return RC_STAGE_NONE;
     bool is_settings = strcmp(at->name, "invalid") == 0 || strcmp(at->name, "not_applied") == 0;
     return is_settings ? RC_STAGE_CONFIG : d->stage;
@@ -102,7 +104,7 @@ static rc_stage stage_of(const diag *d, const row *at)
 
 static rc_code write_verdict(diag *d, const row *at, rc_diagnosis *out, rc_error *err)
 {
-    out->verdict = at->verdict;
+    out->cause = at->cause;
     out->confidence = at->confidence;
     out->row = at->name;
     out->source = at->source;
@@ -154,19 +156,15 @@ rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err)
 static rc_code clue_text(rc_arena *mem, uint64_t needed, uint64_t without, const char **out,
                          rc_error *err)
 {
-    char text[512] = "";
+    rc_text text = {.mem = mem};
     for (size_t i = 0; i < CLUE_COUNT; i++) {
         bool is_needed = (needed >> i & 1) != 0, is_without = (without >> i & 1) != 0;
-        if (!is_needed && !is_without)
-            continue;
-        size_t room = sizeof text - 1 - strlen(text);
-        strncat(text, text[0] ? "; " : "", room);
-        room = sizeof text - 1 - strlen(text);
-        strncat(text, is_without ? "not: " : "", room);
-        room = sizeof text - 1 - strlen(text);
-        strncat(text, diag_clue_meaning((diag_clue)i), room);
+        if (is_needed || is_without)
+            RC_TRY(rc_text_printf(&text, err, "%s%s%s", text.n ? "; " : "", is_without ? "not: " : "",
+                                  diag_clue_meaning((diag_clue)i)));
     }
-    return rc_arena_copy(mem, text[0] ? text : "anything else", text[0] ? strlen(text) : 13, out, err);
+    *out = text.n ? text.at : "anything else";
+    return RC_OK;
 }
 
 rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err)
@@ -186,7 +184,7 @@ rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err)
         RC_TRY(rc_table_add_row(*out, &cells, err));
         cells[0] = rc_cell_text(at.name);
         cells[1] = rc_cell_text(when);
-        cells[2] = rc_cell_text(rc_verdict_name(at.verdict));
+        cells[2] = rc_cell_text(rc_cause_name(at.cause));
         cells[3] = rc_cell_text(rc_confidence_name(at.confidence));
         cells[4] = rc_cell_text(at.steps);
         cells[5] = rc_cell_text(at.source);

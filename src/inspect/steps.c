@@ -17,10 +17,10 @@ static const struct step_row {
 
 static const struct {
     const char *step;
-    rc_framework framework;
+    rc_trainer framework;
     const char *line;
 } line_rows[] = {
-#define RC_STEP_LINE(step, framework, line) {#step, RC_FRAMEWORK_##framework, line},
+#define RC_STEP_LINE(step, framework, line) {#step, RC_TRAINER_##framework, line},
 #include "defs/step_lines.def"
 #undef RC_STEP_LINE
 };
@@ -34,7 +34,7 @@ static bool is_older_torch(const diag *d)
 
 static bool is_megatron(const diag *d)
 {
-    return d->framework == RC_FRAMEWORK_MEGATRON_LM || d->framework == RC_FRAMEWORK_BRIDGE;
+    return d->framework == RC_TRAINER_MEGATRON_LM || d->framework == RC_TRAINER_BRIDGE;
 }
 
 static bool may_expandable(const diag *d)
@@ -59,22 +59,16 @@ static bool may_smaller_batch(const diag *d)
     return d->mbs < 0 || d->mbs > 1;
 }
 
-static const char *granularity_of(const diag *d)
-{
-    const rc_config *cfg = d->job->cfg;
-    return cfg && cfg->recompute_granularity ? cfg->recompute_granularity : "";
-}
-
 static bool may_recompute_some(const diag *d)
 {
-    bool is_other = d->framework != RC_FRAMEWORK_ANY && !is_megatron(d);
-    return !is_other && d->modules && strcmp(granularity_of(d), "full") != 0 &&
+    bool is_other = d->framework != RC_TRAINER_ANY && !is_megatron(d);
+    return !is_other && d->modules && strcmp(diag_granularity(d->job->cfg), "full") != 0 &&
            !diag_has(d, CLUE_AT_EVAL);
 }
 
 static bool may_recompute_full(const diag *d)
 {
-    return strcmp(granularity_of(d), "full") != 0 && !diag_has(d, CLUE_AT_EVAL);
+    return strcmp(diag_granularity(d->job->cfg), "full") != 0 && !diag_has(d, CLUE_AT_EVAL);
 }
 
 static bool may_sequence_parallel(const diag *d)
@@ -97,18 +91,18 @@ static bool may_shard_optimizer(const diag *d)
 
 static bool may_hf_eval(const diag *d)
 {
-    return d->framework == RC_FRAMEWORK_HF || d->framework == RC_FRAMEWORK_ANY;
+    return d->framework == RC_TRAINER_HF || d->framework == RC_TRAINER_ANY;
 }
 
 static bool may_engine(const diag *d)
 {
-    return d->framework == RC_FRAMEWORK_VERL || diag_has(d, CLUE_ENGINE_REFUSED) ||
+    return d->framework == RC_TRAINER_VERL || diag_has(d, CLUE_ENGINE_REFUSED) ||
            (d->job->log->seen_frames & RC_FRAMES_ENGINE) != 0;
 }
 
 static bool may_take_line_only(const diag *d)
 {
-    return is_megatron(d) || d->framework == RC_FRAMEWORK_ANY;
+    return is_megatron(d) || d->framework == RC_TRAINER_ANY;
 }
 
 static bool may_check(const diag *d)
@@ -149,13 +143,13 @@ static bool can_act(const diag *d, const char *step)
 
 /* --- lines */
 
-static rc_code find_line(const diag *d, const char *step, rc_framework framework,
+static rc_code find_line(const diag *d, const char *step, rc_trainer framework,
                          const char **out, rc_error *err)
 {
     *out = NULL;
     for (size_t i = 0; i < sizeof line_rows / sizeof *line_rows && !*out; i++) {
         bool is_fit = line_rows[i].framework == framework ||
-                      line_rows[i].framework == RC_FRAMEWORK_ANY;
+                      line_rows[i].framework == RC_TRAINER_ANY;
         if (is_fit && strcmp(line_rows[i].step, step) == 0)
             RC_TRY(diag_fill(d, line_rows[i].line, out, err));
     }
@@ -169,7 +163,7 @@ static rc_code is_refused(const diag *d, const char *step, bool *is, rc_error *e
     const char *overrides = NULL;
     *is = false;
     for (size_t i = 0; i < sizeof line_rows / sizeof *line_rows && !overrides; i++)
-        if (line_rows[i].framework == RC_FRAMEWORK_BRIDGE && strcmp(line_rows[i].step, step) == 0)
+        if (line_rows[i].framework == RC_TRAINER_BRIDGE && strcmp(line_rows[i].step, step) == 0)
             RC_TRY(diag_fill(d, line_rows[i].line, &overrides, err));
     if (!overrides)
         return RC_OK;

@@ -98,9 +98,11 @@ static const struct {
 
 rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out, rc_error *err)
 {
-    char safe[1024];
-    size_t n = strnlen(text, most < 250 ? most : 250);
-    rc_text_printable(text, n, safe, sizeof safe);
+    enum { LONGEST = 250 };
+    char safe[4 * LONGEST + 1]; /* a byte becomes four: \\xNN */
+    size_t n = strlen(text);
+    n = n < most ? n : most;
+    rc_text_printable(text, n < LONGEST ? n : LONGEST, safe, sizeof safe);
     return rc_arena_copy(mem, safe, strlen(safe), out, err);
 }
 
@@ -119,41 +121,36 @@ const char *diag_size(int64_t bytes, bool is_decimal, char buf[64])
     return buf;
 }
 
-/* The value of a name, in `buf` or borrowed; NULL when it is not known. */
+/* The value of a field, in `buf` or borrowed; NULL when it is not known. */
+static const char *show_value(const diag *d, word_kind kind, size_t offset, char buf[64])
+{
+    const char *at = (const char *)d + offset;
+    int64_t count;
+    double real;
+    const char *text;
+    if (kind == TEXT) {
+        memcpy(&text, at, sizeof text);
+        return text;
+    }
+    if (kind == REAL) {
+        memcpy(&real, at, sizeof real);
+        snprintf(buf, 64, "%.4g", real);
+        return isnan(real) ? NULL : buf;
+    }
+    memcpy(&count, at, sizeof count);
+    if (count < 0)
+        return NULL;
+    if (kind != COUNT)
+        return diag_size(count, d->is_decimal && kind == REPORTED_SIZE, buf);
+    snprintf(buf, 64, "%" PRId64, count);
+    return buf;
+}
+
 static const char *value_of(const diag *d, const char *name, size_t n, char buf[64])
 {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strlen(words[i].name) != n || memcmp(words[i].name, name, n) != 0)
-            continue;
-        const char *at = (const char *)d + words[i].offset;
-        int64_t count;
-        double real;
-        const char *text;
-        switch (words[i].kind) {
-        case SIZE:
-        case REPORTED_SIZE:
-            memcpy(&count, at, sizeof count);
-            if (count < 0)
-                return NULL;
-            return diag_size(count, d->is_decimal && words[i].kind == REPORTED_SIZE, buf);
-        case COUNT:
-            memcpy(&count, at, sizeof count);
-            if (count < 0)
-                return NULL;
-            snprintf(buf, 64, "%" PRId64, count);
-            return buf;
-        case REAL:
-            memcpy(&real, at, sizeof real);
-            if (isnan(real))
-                return NULL;
-            snprintf(buf, 64, "%.4g", real);
-            return buf;
-        case TEXT:
-        default:
-            memcpy(&text, at, sizeof text);
-            return text;
-        }
-    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].name) == n && memcmp(words[i].name, name, n) == 0)
+            return show_value(d, words[i].kind, words[i].offset, buf);
     if (n == 4 && memcmp(name, "exit", 4) == 0 && d->exit != RC_LOG_NO_EXIT) {
         snprintf(buf, 64, "%" PRId64, d->exit);
         return buf;

@@ -63,24 +63,23 @@ rc_code rc_log_make(rc_arena *mem, rc_log **out, rc_error *err)
 
 /* --- adding facts */
 
-rc_code log_grow(rc_log *log, void **at, size_t *n, size_t *room, size_t row_bytes, size_t max,
-                 void **row, rc_error *err)
+rc_code log_grow(rc_log *log, log_rows rows, void **row, rc_error *err)
 {
     *row = NULL;
-    if (*n >= max)
+    if (*rows.n >= rows.max)
         return RC_OK;
-    if (*n == *room) {
-        size_t larger = *room ? *room * 2 : 16;
-        void *rows;
-        RC_TRY(rc_arena_take(log->mem, larger, row_bytes, &rows, err));
-        if (*n)
-            memcpy(rows, *at, *n * row_bytes);
-        *at = rows;
-        *room = larger;
+    if (*rows.n == *rows.room) {
+        size_t larger = *rows.room ? *rows.room * 2 : 16;
+        void *at;
+        RC_TRY(rc_arena_take(log->mem, larger, rows.row_bytes, &at, err));
+        if (*rows.n)
+            memcpy(at, *rows.at, *rows.n * rows.row_bytes);
+        *rows.at = at;
+        *rows.room = larger;
     }
-    *row = (char *)*at + *n * row_bytes;
-    memset(*row, 0, row_bytes);
-    ++*n;
+    *row = (char *)*rows.at + *rows.n * rows.row_bytes;
+    memset(*row, 0, rows.row_bytes);
+    ++*rows.n;
     return RC_OK;
 }
 
@@ -106,8 +105,7 @@ rc_code log_add_event(rc_log_reader *reader, const log_line *line, rc_log_kind k
     if (++log->n_seen[kind] > MOST_OF_A_KIND)
         return RC_OK;
     void *row;
-    RC_TRY(log_grow(log, (void **)&log->events, &log->n_events, &log->room_events,
-                    sizeof *log->events, RC_LOG_MAX_EVENTS, &row, err));
+    RC_TRY(log_grow(log, LOG_ROWS(log, events, RC_LOG_MAX_EVENTS), &row, err));
     rc_log_event *event = row;
     if (!event)
         return RC_OK;
@@ -129,8 +127,7 @@ rc_code log_add_refusal(rc_log_reader *reader, const log_line *line, const char 
         if (strcmp(log->refusals[i].rule, rule) == 0)
             return RC_OK;
     void *row;
-    RC_TRY(log_grow(log, (void **)&log->refusals, &log->n_refusals, &log->room_refusals,
-                    sizeof *log->refusals, 64, &row, err));
+    RC_TRY(log_grow(log, LOG_ROWS(log, refusals, 64), &row, err));
     rc_log_refusal *refusal = row;
     if (!refusal)
         return RC_OK;
@@ -150,8 +147,7 @@ rc_code log_rank_of(rc_log_reader *reader, const log_line *line, int rank, rc_lo
             *out = &log->ranks[i];
     if (!*out) {
         void *row;
-        RC_TRY(log_grow(log, (void **)&log->ranks, &log->n_ranks, &log->room_ranks,
-                        sizeof *log->ranks, RC_LOG_MAX_RANKS, &row, err));
+        RC_TRY(log_grow(log, LOG_ROWS(log, ranks, RC_LOG_MAX_RANKS), &row, err));
         *out = row;
         if (!*out)
             return RC_OK;

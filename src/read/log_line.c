@@ -93,30 +93,41 @@ static const char *read_exponent(const char *at, const char *limit, double *valu
     return digit;
 }
 
+/* "nan" and "inf" */
+static bool read_no_number(const char *at, const char *limit, double *value)
+{
+    if (has_word(at, limit, "nan") || has_word(at, limit, "NaN"))
+        *value = (double)NAN;
+    else if (has_word(at, limit, "inf") || has_word(at, limit, "Inf"))
+        *value = (double)INFINITY;
+    else
+        return false;
+    return true;
+}
+
+static bool starts_number(const char *at, const char *limit)
+{
+    if (at < limit && *at == '.')
+        at++;
+    return at < limit && is_digit(*at);
+}
+
 bool log_number(const char *at, const char *limit, double *value, const char **end)
 {
     at = skip_blanks(at, limit);
     bool is_negative = at < limit && *at == '-';
     if (at < limit && (*at == '-' || *at == '+'))
         at++;
-    if (has_word(at, limit, "nan") || has_word(at, limit, "NaN")) {
-        *value = (double)NAN;
+    if (read_no_number(at, limit, value)) {
         *end = at + 3;
-        return true;
-    }
-    if (has_word(at, limit, "inf") || has_word(at, limit, "Inf")) {
-        *value = is_negative ? -(double)INFINITY : (double)INFINITY;
-        *end = at + 3;
-        return true;
-    }
-    bool starts = at < limit && (is_digit(*at) || (*at == '.' && at + 1 < limit && is_digit(at[1])));
-    if (!starts)
+    } else if (starts_number(at, limit)) {
+        at = read_digits(at, limit, value);
+        *end = read_exponent(at, limit, value);
+    } else {
         return false;
-    at = read_digits(at, limit, value);
-    at = read_exponent(at, limit, value);
+    }
     if (is_negative)
         *value = -*value;
-    *end = at;
     return true;
 }
 
@@ -180,7 +191,7 @@ static const char *read_int(const char *at, const char *limit, int *value)
     return at;
 }
 
-/* "[rank3]:", "[default3]:", "[Rank 3]" and "[1,3]<stderr>:" of mpirun */
+/* "[rank3]:", "[default3]:", "[Rank 3]" */
 static const char *bracket_rank(const char *at, const char *limit, log_line *line)
 {
     static const struct {
@@ -204,8 +215,14 @@ static const char *bracket_rank(const char *at, const char *limit, log_line *lin
         end++;
         return end < limit && *end == ':' ? end + 1 : end;
     }
+    return NULL;
+}
+
+/* mpirun --tag-output: "[1,3]<stderr>:" */
+static const char *mpi_rank(const char *at, const char *limit, log_line *line)
+{
     int job, rank;
-    if (at + 3 >= limit || *at != '[' || !is_digit(at[1]))
+    if (at >= limit || *at != '[')
         return NULL;
     const char *end = read_int(at + 1, limit, &job);
     if (!end || end >= limit || *end != ',')
@@ -273,27 +290,35 @@ static const char *nccl_process(const char *at, const char *limit, log_line *lin
     return end + 1;
 }
 
-/* "[2025-11-20T14:55:23+08:00] ", "[INFO] ", "[Driver] ": brackets without a rank; and dates and
- * clock times without brackets, "pretraining/0 " of nemo-run, "pod/name " of kubectl. */
-static const char *time_or_tag(const char *at, const char *limit)
+/* "[2025-11-20T14:55:23+08:00] ", "[INFO] ", "[Driver] ": brackets without a rank. */
+static const char *bracket_tag(const char *at, const char *limit)
 {
-    if (at < limit && *at == '[') {
-        size_t n = (size_t)(limit - at) < 80 ? (size_t)(limit - at) : 80;
-        const char *end = memchr(at, ']', n);
-        if (!end || end + 1 >= limit || (end[1] != ' ' && end[1] != ':' && end[1] != '['))
-            return NULL;
-        return end[1] == ':' ? end + 2 : end + 1;
-    }
+    if (at >= limit || *at != '[')
+        return NULL;
+    size_t n = (size_t)(limit - at) < 80 ? (size_t)(limit - at) : 80;
+    const char *end = memchr(at, ']', n);
+    if (!end || end + 1 >= limit || !strchr(" :[", end[1]))
+        return NULL;
+    return end[1] == ':' ? end + 2 : end + 1;
+}
+
+static bool is_any_of(char c, const char *among)
+{
+    return c != '\0' && strchr(among, c) != NULL;
+}
+
+/* Dates and clock times without brackets, "pretraining/0 " of nemo-run, "pod/name " of kubectl. */
+static const char *time_or_replica(const char *at, const char *limit)
+{
     const char *end = at;
     int n_digits = 0, n_marks = 0;
-    for (; end < limit && (is_word(*end) || *end == ':' || *end == '+' || *end == '/' || *end == ',');
-         end++) {
+    for (; end < limit && (is_word(*end) || is_any_of(*end, ":+/,")); end++) {
         n_digits += is_digit(*end);
-        n_marks += *end == ':' || *end == '/' || *end == '-' || *end == '.';
+        n_marks += is_any_of(*end, ":/-.");
     }
     bool is_time = n_digits >= 5 && n_marks >= 1;
     bool is_replica = end > at + 2 && is_digit(end[-1]) && log_find(at, (size_t)(end - at), "/");
-    if (end >= limit || (*end != ' ' && *end != '\t' && *end != '|') || !(is_time || is_replica))
+    if (end >= limit || !is_any_of(*end, " \t|") || !(is_time || is_replica))
         return NULL;
     return end + 1;
 }
@@ -302,13 +327,17 @@ static const char *strip_one(const char *at, const char *limit, log_line *line)
 {
     const char *next = bracket_rank(at, limit, line);
     if (!next)
+        next = mpi_rank(at, limit, line);
+    if (!next)
         next = srun_rank(at, limit, line);
     if (!next)
         next = ray_process(at, limit, line);
     if (!next)
         next = nccl_process(at, limit, line);
     if (!next)
-        next = time_or_tag(at, limit);
+        next = bracket_tag(at, limit);
+    if (!next)
+        next = time_or_replica(at, limit);
     return next;
 }
 

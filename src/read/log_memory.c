@@ -59,6 +59,7 @@ static void keep_iteration(const log_line *line, rc_log_rank *row)
 LOG_HANDLER(memory)
 {
     rc_log_rank *row;
+    reader->log->n_seen[kind]++;
     RC_TRY(log_rank_of(reader, line, rank_in_line(reader, line), &row, err));
     if (!row)
         return RC_OK;
@@ -88,8 +89,8 @@ LOG_HANDLER(memory)
 /* "MA 0.02 GB         Max_MA 0.08 GB         CA 0.08 GB         Max_CA 0 GB" */
 LOG_HANDLER(memory_ds)
 {
-    (void)kind;
     rc_log_rank *row;
+    reader->log->n_seen[kind]++;
     RC_TRY(log_rank_of(reader, line, rank_in_line(reader, line), &row, err));
     if (!row)
         return RC_OK;
@@ -102,7 +103,6 @@ LOG_HANDLER(memory_ds)
 
 LOG_HANDLER(memory_kv)
 {
-    (void)kind;
     static const struct {
         const char *label;
         double unit;
@@ -119,6 +119,7 @@ LOG_HANDLER(memory_kv)
         {", MemAllocated", 1073741824, false, false},
     };
     rc_log_rank *row;
+    reader->log->n_seen[kind]++;
     RC_TRY(log_rank_of(reader, line, rank_in_line(reader, line), &row, err));
     if (!row)
         return RC_OK;

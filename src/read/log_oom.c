@@ -10,6 +10,7 @@
  */
 #include "read/log_read.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SQUEEZED_BYTES = 4096 };
@@ -101,28 +102,37 @@ static int gpu_of(const squeezed *message)
     return RC_LOG_UNKNOWN;
 }
 
-/* "Process 40111 has 30.57 GiB memory in use", any number of times. Where the message has no
+/* "Process 40111 has 30.57 GiB memory in use" at or behind `at`; NULL when there is none left. */
+static const char *next_process(const squeezed *message, const char *at, double *pid,
+                                int64_t *bytes)
+{
+    const char *limit = message->at + message->n, *end;
+    while ((at = log_find(at, (size_t)(limit - at), "Process"))) {
+        at += strlen("Process");
+        bool is_whole = log_number(at, limit, pid, &end) && limit - end >= 3 &&
+                        memcmp(end, "has", 3) == 0 && log_size(end + 3, limit, bytes, &end);
+        if (is_whole && *bytes >= 0)
+            return end;
+    }
+    return NULL;
+}
+
+/* Any number of other processes may be listed. Where the message has no
  * sentence about this process, its pid namespace differs from the driver's (a container), and
  * the process that holds what torch reserves plus a context is this one. */
 static void read_processes(const squeezed *message, rc_oom *oom)
 {
-    const char *limit = message->at + message->n;
     int64_t torch = oom->allocated_bytes >= 0 ? oom->allocated_bytes : 0;
     torch += oom->idle_bytes >= 0 ? oom->idle_bytes : 0;
     int64_t own = RC_LOG_UNKNOWN, total = 0, largest = -1;
     int n = 0;
     oom->process_bytes = size_behind(message, "thisprocesshas");
-    for (const char *at = message->at; (at = log_find(at, (size_t)(limit - at), "Process"));) {
-        double pid;
-        int64_t bytes;
-        const char *end;
-        at += strlen("Process");
-        if (!log_number(at, limit, &pid, &end) || limit - end < 3 || memcmp(end, "has", 3) != 0 ||
-            !log_size(end + 3, limit, &bytes, &end) || bytes < 0)
-            continue;
-        n++;
+    double pid;
+    int64_t bytes;
+    for (const char *at = message->at; (at = next_process(message, at, &pid, &bytes));) {
         if (bytes > INT64_MAX - total)
-            continue;
+            break;
+        n++;
         total += bytes;
         /* Half a MiB of slack: both figures are rounded to two decimals. */
         if (bytes >= torch - (1 << 24) && (own < 0 || bytes < own))
@@ -197,7 +207,7 @@ static void start_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom)
         *sizes[i] = RC_LOG_UNKNOWN;
     oom->rank = line->rank >= 0 ? line->rank : reader->file_rank;
     oom->local_rank = line->local_rank;
-    strcpy(oom->device, "CUDA");
+    snprintf(oom->device, sizeof oom->device, "CUDA");
 }
 
 static bool is_same_failure(const rc_oom *a, const rc_oom *b)
@@ -240,8 +250,7 @@ static rc_code add_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom,
         return RC_OK;
     }
     void *row;
-    RC_TRY(log_grow(log, (void **)&log->ooms, &log->n_ooms, &log->room_ooms, sizeof *log->ooms,
-                    RC_LOG_MAX_OOMS, &row, err));
+    RC_TRY(log_grow(log, LOG_ROWS(log, ooms, RC_LOG_MAX_OOMS), &row, err));
     if (row)
         memcpy(row, oom, sizeof *oom);
     return RC_OK;
@@ -277,17 +286,42 @@ static bool is_driver_message(const log_line *line)
     return false;
 }
 
+/* Reads the message behind "out of memory"; false when the words only stand in some sentence. */
+static bool read_message(rc_log_reader *reader, const log_line *line, squeezed *message,
+                         rc_oom *oom)
+{
+    bool has_device = device_of(line, oom);
+    join_lines(reader, line, message);
+    oom->source = RC_OOM_BARE;
+    if (in_message(message, "morethan1EB")) {
+        oom->source = RC_OOM_OVERFLOW;
+        return true;
+    }
+    if (!in_message(message, "riedtoallocate"))
+        return has_device || log_has(line, "OutOfMemoryError");
+    read_sizes(message, oom);
+    read_processes(message, oom);
+    read_hints(message, oom);
+    oom->gpu = gpu_of(message);
+    if (in_message(message, "WorkspaceAllocator"))
+        snprintf(oom->device, sizeof oom->device, "NPU");
+    if (oom->allocated_bytes >= 0)
+        oom->source = RC_OOM_TORCH;
+    else if (oom->requested_bytes >= 0)
+        oom->source = RC_OOM_DEVICE;
+    return true;
+}
+
 LOG_HANDLER(oom)
 {
     (void)kind;
-    if (log_has(line, "would exceed allowed") || log_has(line, "Killed process") ||
-        log_has(line, "cgroup out of memory"))
-        return RC_OK; /* other rows read these */
+    bool is_other_row = log_has(line, "would exceed allowed") || log_has(line, "Killed process") ||
+                        log_has(line, "cgroup out of memory");
+    if (is_other_row)
+        return RC_OK;
     if (log_has(line, "NCCL WARN") || log_has(line, "Cuda failure"))
         return log_add_event(reader, line, RC_LOG_NCCL_OOM, err);
     rc_oom oom;
-    start_oom(reader, line, &oom);
-    bool has_device = device_of(line, &oom);
     squeezed message = {.n = 0};
     squeeze(&message, line->text + line->hit, line->n - line->hit);
     if (is_driver_message(line) && !in_message(&message, "riedtoallocate")) {
@@ -295,26 +329,8 @@ LOG_HANDLER(oom)
         log_context_close(reader, log_context_of(reader, line));
         return RC_OK;
     }
-    bool has_name = log_has(line, "OutOfMemoryError");
-    join_lines(reader, line, &message);
-    if (in_message(&message, "morethan1EB")) {
-        oom.source = RC_OOM_OVERFLOW;
-    } else if (in_message(&message, "riedtoallocate")) {
-        read_sizes(&message, &oom);
-        read_processes(&message, &oom);
-        read_hints(&message, &oom);
-        oom.gpu = gpu_of(&message);
-        if (in_message(&message, "WorkspaceAllocator"))
-            strcpy(oom.device, "NPU");
-        oom.source = oom.allocated_bytes >= 0 ? RC_OOM_TORCH : RC_OOM_DEVICE;
-        if (oom.requested_bytes < 0 && oom.allocated_bytes < 0)
-            oom.source = RC_OOM_BARE;
-    } else if (has_device || has_name) {
-        oom.source = RC_OOM_BARE;
-    } else {
-        return RC_OK; /* the words in some sentence */
-    }
-    return add_oom(reader, line, &oom, err);
+    start_oom(reader, line, &oom);
+    return read_message(reader, line, &message, &oom) ? add_oom(reader, line, &oom, err) : RC_OK;
 }
 
 LOG_HANDLER(oom_name)
@@ -365,7 +381,7 @@ LOG_HANDLER(oom_gaudi)
     rc_oom oom;
     double value;
     start_oom(reader, line, &oom);
-    strcpy(oom.device, "HPU");
+    snprintf(oom.device, sizeof oom.device, "HPU");
     oom.source = RC_OOM_DEVICE;
     if (log_number_after(line, line->hit, "size::", &value))
         oom.requested_bytes = log_bytes_of(value, 1);

@@ -23,7 +23,7 @@ typedef struct log_context {
     unsigned frames;
     unsigned recent[6]; /* bits of the innermost frames, a ring */
     int n_frames;
-    char trace[LOG_NAME_BYTES * 2]; /* the frame that decided */
+    char trace[LOG_NAME_BYTES * 2 + 8]; /* the frame that decided */
     char code[LOG_NAME_BYTES * 2];  /* the last source line */
 } log_context;
 
@@ -87,10 +87,17 @@ rc_code log_add_refusal(rc_log_reader *reader, const log_line *line, const char 
 RC_MUST_CHECK
 rc_code log_rank_of(rc_log_reader *reader, const log_line *line, int rank, rc_log_rank **out,
                     rc_error *err);
+/* A table of the log: LOG_ROWS(log, ooms, RC_LOG_MAX_OOMS). */
+typedef struct log_rows {
+    void **at;
+    size_t *n, *room, row_bytes, max;
+} log_rows;
+#define LOG_ROWS(log, name, max)                                                               \
+    ((log_rows){(void **)&(log)->name, &(log)->n_##name, &(log)->room_##name,                  \
+                sizeof *(log)->name, (max)})
 /* Grows a table by one zeroed row, up to `max`; *row NULL when it is full. */
 RC_MUST_CHECK
-rc_code log_grow(rc_log *log, void **at, size_t *n, size_t *room, size_t row_bytes, size_t max,
-                 void **row, rc_error *err);
+rc_code log_grow(rc_log *log, log_rows rows, void **row, rc_error *err);
 
 /* --- log_trace.c */
 log_context *log_context_of(rc_log_reader *reader, const log_line *line);

@@ -10,6 +10,7 @@
  */
 #include "read/log_read.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { STRENGTH_HOLDER, STRENGTH_PHASE, STRENGTH_INNER, STRENGTH_LAST, STRENGTH_OPEN };
@@ -136,11 +137,7 @@ static void keep_trace(log_context *context, const frame *at)
     memcpy(path, at->path + at->n_path - n_path, n_path);
     memcpy(name, at->name, n_name);
     path[n_path] = name[n_name] = '\0';
-    size_t room = sizeof context->trace;
-    context->trace[0] = '\0';
-    strncat(context->trace, name, room - 1);
-    strncat(context->trace, " in ", room - 1 - strlen(context->trace));
-    strncat(context->trace, path, room - 1 - strlen(context->trace));
+    snprintf(context->trace, sizeof context->trace, "%s in %s", name, path);
 }
 
 static void apply_row(log_context *context, const frame_row *row, const frame *at)
@@ -175,6 +172,18 @@ static void read_frame(log_context *context, const frame *at)
     if (n)
         memcpy(context->code, at->code, n);
     context->code[n] = '\0';
+}
+
+rc_stage rc_log_stage_of(const char *const *names, const char *const *paths, size_t n)
+{
+    log_context context = {.rank = RC_LOG_UNKNOWN};
+    for (size_t i = 0; i < n; i++) {
+        frame at = {.path = paths[i], .name = names[i], .code = ""};
+        at.n_path = strlen(paths[i]);
+        at.n_name = strlen(names[i]);
+        read_frame(&context, &at);
+    }
+    return context.stage;
 }
 
 /* --- finding the pieces */

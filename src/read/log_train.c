@@ -86,9 +86,9 @@ static size_t report_start(const log_line *line)
 
 LOG_HANDLER(train)
 {
-    (void)kind;
     (void)err;
     rc_log_train *train = &reader->log->train;
+    reader->log->n_seen[kind]++;
     size_t from = report_start(line);
     double iteration, total = -1, loss = 0, grad = 0, ms;
     if (log_number_after(line, from, "iteration", &iteration) && iteration >= 0 && iteration < 1e15)
@@ -121,9 +121,9 @@ LOG_HANDLER(train)
 /* "{'loss': 1.0213, 'grad_norm': 3.112, 'learning_rate': 1e-05, 'epoch': 0.04}" */
 LOG_HANDLER(train_hf)
 {
-    (void)kind;
     (void)err;
     rc_log_train *train = &reader->log->train;
+    reader->log->n_seen[kind]++;
     double loss = 0, grad = 0;
     bool has_loss = log_number_after(line, line->hit, "'loss'", &loss);
     bool has_grad = log_number_after(line, line->hit, "'grad_norm'", &grad);
@@ -139,6 +139,7 @@ LOG_HANDLER(train_kv)
     (void)err;
     rc_log_train *train = &reader->log->train;
     double value, loss = 0, grad = 0;
+    reader->log->n_seen[kind]++;
     if (kind == RC_LOG_STEP_BRIDGE) { /* "Step Time : 42.21s", in front of the iteration line */
         if (log_number_after(line, line->hit, "Step Time :", &value) && isnan(train->step_ms))
             keep_step_time(train, value * 1000);
@@ -195,33 +196,35 @@ static void keep_exit(rc_log *log, const log_line *line, int64_t code)
         log->exit_rank = line->rank;
 }
 
+/* "  rank      : 3 (local_rank: 3)" of torchrun's report; the first one is the root cause. */
+static void keep_exit_rank(rc_log *log, const log_line *line)
+{
+    int64_t rank = read_count(line, 0, "rank ", RC_LOG_UNKNOWN);
+    int64_t local = read_count(line, 0, "(local_rank:", RC_LOG_UNKNOWN);
+    if (log->exit_rank < 0 && rank < INT32_MAX)
+        log->exit_rank = (int)rank;
+    if (log->exit_local_rank < 0 && local < INT32_MAX)
+        log->exit_local_rank = (int)local;
+}
+
 LOG_HANDLER(exit)
 {
     rc_log *log = reader->log;
     double value;
-    const char *at = line->text + line->hit + log_patterns[kind].n_needle;
-    const char *limit = line->text + line->n, *end;
-    while (at < limit && (*at == ' ' || *at == ':' || *at == '=' || *at == ')'))
-        at++;
-    if (kind == RC_LOG_EXIT_RANK) { /* "  rank      : 3 (local_rank: 3)" */
-        if (log->exit_rank < 0 && log_number_after(line, 0, "rank ", &value) && value >= 0 &&
-            value < 1e8)
-            log->exit_rank = (int)value;
-        if (log->exit_local_rank < 0 && log_number(at, limit, &value, &end) && value >= 0 &&
-            value < 1e6)
-            log->exit_local_rank = (int)value;
+    if (kind == RC_LOG_EXIT_RANK) {
+        keep_exit_rank(log, line);
         return RC_OK;
     }
     if (kind == RC_LOG_HOST_SIGKILL) {
         keep_exit(log, line, -9);
         return log_add_event(reader, line, kind, err);
     }
-    if (!log_number(at, limit, &value, &end) || !(fabs(value) < 1e6))
+    if (!log_number_after(line, line->hit, log_patterns[kind].needle, &value) ||
+        !(fabs(value) < 1e6))
         return RC_OK;
-    keep_exit(log, line, (int64_t)value);
-    bool is_kill = value < -8.5 && value > -9.5;
-    is_kill = is_kill || (value > 136.5 && value < 137.5);
-    if (is_kill)
+    int64_t code = (int64_t)value;
+    keep_exit(log, line, code);
+    if (code == -9 || code == 137)
         RC_TRY(log_add_event(reader, line, RC_LOG_HOST_SIGKILL, err));
     return log_add_event(reader, line, kind, err);
 }
@@ -283,8 +286,7 @@ LOG_HANDLER(mismatch)
     }
     if (kind == RC_LOG_TENSOR_SAVED) {
         void *row;
-        RC_TRY(log_grow(log, (void **)&log->mismatches, &log->n_mismatches,
-                        &log->room_mismatches, sizeof *log->mismatches, MOST, &row, err));
+        RC_TRY(log_grow(log, LOG_ROWS(log, mismatches, MOST), &row, err));
         rc_log_mismatch *mismatch = row;
         if (!mismatch)
             return RC_OK;
@@ -306,36 +308,54 @@ LOG_HANDLER(mismatch)
 
 /* --- argument dumps: "  recompute_granularity ........... full" */
 
+static size_t count_bytes(const char *at, const char *limit, const char *among)
+{
+    size_t n = 0;
+    while (at + n < limit && at[n] && strchr(among, at[n]))
+        n++;
+    return n;
+}
+
+typedef struct setting_line {
+    const char *name, *value;
+    size_t n_name, n_value;
+} setting_line;
+
+/* "NAME DOTS VALUE"; GPT-NeoX closes with more dots and "updated" or "default". */
+static bool take_setting(const log_line *line, setting_line *out)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    const char *limit = line->text + line->n, *at = line->text + line->body;
+    at += count_bytes(at, limit, " ");
+    out->name = at;
+    out->n_name = count_bytes(at, limit, letters);
+    at += out->n_name;
+    size_t n_blanks = count_bytes(at, limit, " ");
+    size_t n_dots = count_bytes(at + n_blanks, limit, ".");
+    at += n_blanks + n_dots;
+    if (out->n_name == 0 || out->n_name > 96 || n_blanks == 0 || n_dots == 0 || at >= limit ||
+        *at != ' ')
+        return false;
+    out->value = at + 1;
+    const char *tail = log_find(out->value, (size_t)(limit - out->value), "....");
+    out->n_value = (size_t)((tail ? tail : limit) - out->value);
+    return true;
+}
+
 LOG_HANDLER(setting)
 {
     enum { MOST_LINES = 16384, MOST_KEYS = 4096 };
     rc_log *log = reader->log;
-    if (++log->n_seen[kind] > MOST_LINES)
+    setting_line at;
+    if (++log->n_seen[kind] > MOST_LINES || !take_setting(line, &at))
         return RC_OK;
-    const char *limit = line->text + line->n, *name = line->text + line->body;
-    while (name < limit && *name == ' ')
-        name++;
-    const char *end = name;
-    while (end < limit && ((*end >= 'a' && *end <= 'z') || (*end >= 'A' && *end <= 'Z') || (*end >= '0' && *end <= '9') || *end == '_'))
-        end++;
-    if (end == name || end >= limit || *end != ' ' || end - name > 96)
-        return RC_OK;
-    const char *value = end + 1;
-    while (value < limit && *value == '.')
-        value++;
-    if (value == end + 1 || value >= limit || *value != ' ')
-        return RC_OK;
-    value++;
-    const char *tail = log_find(value, (size_t)(limit - value), "....");
-    size_t n_value = (size_t)((tail ? tail : limit) - value);
     if (!log->settings)
         RC_TRY(rc_doc_new(log->mem, RC_DOC_MAP, log_where(reader, line), &log->settings, err));
     const char *key;
-    RC_TRY(rc_arena_copy(log->mem, name, (size_t)(end - name), &key, err));
+    RC_TRY(rc_arena_copy(log->mem, at.name, at.n_name, &key, err));
     if (log->settings->n_children >= MOST_KEYS || rc_doc_find(log->settings, key))
         return RC_OK;
     rc_doc *node;
-    RC_TRY(rc_doc_add_string(log->mem, log->settings, key, log_where(reader, line), value,
-                             n_value, &node, err));
-    return RC_OK;
+    return rc_doc_add_string(log->mem, log->settings, key, log_where(reader, line), at.value,
+                             at.n_value, &node, err);
 }

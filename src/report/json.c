@@ -4,10 +4,9 @@
 
 #include <string.h>
 
-static void write_row(const rc_table *table, const rc_cell *row, FILE *to)
+static void write_members(const rc_table *table, const rc_cell *row, FILE *to)
 {
     char buf[40];
-    fputc('{', to);
     for (size_t i = 0; i < table->n_columns; i++) {
         const rc_column *column = &table->columns[i];
         if (i)
@@ -20,6 +19,12 @@ static void write_row(const rc_table *table, const rc_cell *row, FILE *to)
         else
             fputs(number ? number : "null", to);
     }
+}
+
+static void write_row(const rc_table *table, const rc_cell *row, FILE *to)
+{
+    fputc('{', to);
+    write_members(table, row, to);
     fputc('}', to);
 }
 
@@ -31,6 +36,10 @@ rc_code rc_report_write_json(const rc_report *report, rc_arena *tmp, FILE *to, r
     for (size_t t = 0; t < report->n; t++) {
         const rc_table *table = report->at[t];
         fputs(t ? ",\n" : "\n", to);
+        if (table->name[0] == '\0' && report->is_facts[t] && table->n_rows == 1) {
+            write_members(table, rc_table_row(table, 0), to);
+            continue;
+        }
         rc_json_write_string(table->name, to);
         fputs(": ", to);
         if (report->is_facts[t] && table->n_rows == 1) {
