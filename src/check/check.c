@@ -170,6 +170,29 @@ static rc_code set_options(rc_core *core, const rc_check_options *options, rc_er
     return RC_OK;
 }
 
+/* Sizes that a fragment of a config leaves to a recipe; without them the rest is judged kindly. */
+static bool is_fragment(const rc_config *cfg, const rc_core *core)
+{
+    return cfg->framework != RC_FRAMEWORK_CORE && !core->is_given[RC_CORE_num_layers];
+}
+
+/* Megatron-LM names neither the class nor its size before it builds them. */
+static bool is_mla_class(const rc_config *cfg)
+{
+    return cfg->multi_latent_attention ||
+           (cfg->config_class && strcmp(cfg->config_class, "MLATransformerConfig") == 0);
+}
+
+/* A keyword that the class does not have: Python refuses the call before any check. */
+static void refuse_later_fields(rc_core *core)
+{
+    for (int i = 0; i < RC_CORE_CLASS_COUNT; i++) {
+        const rc_core_field_facts *field = rc_core_field_find((rc_core_field)i);
+        if (core->is_given[i] && !rc_release_is_at_least(core->release, field->since))
+            rc_core_raise(core, RC_RULE_field_not_in_release, field->name);
+    }
+}
+
 rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_options *options,
                            rc_arena *mem, rc_check **out, rc_error *err)
 {
@@ -184,21 +207,10 @@ rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_opt
         core->at[field] = core->given[field] = node;
         core->is_given[field] = true;
     }
+    core->err = err;
+    refuse_later_fields(core);
     RC_TRY(rc_core_run(core, err));
     return make_check(core, mem, out, err);
-}
-
-/* Sizes that a fragment of a config leaves to a recipe; without them the rest is judged kindly. */
-static bool is_fragment(const rc_config *cfg, const rc_core *core)
-{
-    return cfg->framework != RC_FRAMEWORK_CORE && !core->is_given[RC_CORE_num_layers];
-}
-
-/* Megatron-LM names neither the class nor its size before it builds them. */
-static bool is_mla_class(const rc_config *cfg)
-{
-    return cfg->multi_latent_attention ||
-           (cfg->config_class && strcmp(cfg->config_class, "MLATransformerConfig") == 0);
 }
 
 static rc_code run_layers(rc_core *core, const rc_check_options *options, rc_error *err)
@@ -208,6 +220,7 @@ static rc_code run_layers(rc_core *core, const rc_check_options *options, rc_err
         rc_core_cli(core);
     if (options->target == RC_CHECK_BRIDGE)
         rc_core_bridge(core);
+    refuse_later_fields(core);
     RC_TRY(rc_core_run(core, err));
     if (options->target != RC_CHECK_CORE)
         rc_core_build(core);

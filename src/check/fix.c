@@ -119,8 +119,9 @@ static rc_code add_change(const rc_core *core, const fix_word *word, const rc_hi
     const char *key = rc_core_field_find(word->field)->name;
     rc_doc *before = find_child(map, key), *value;
     const rc_doc *now = before ? before : core->given[word->field];
-    if (!before && now->kind == RC_DOC_NULL && word->op != '=')
-        now = core->at[word->field]; /* what the unset list has come to mean */
+    /* an unset list has come to mean [core_attn], but only where labels are read */
+    if (!before && now->kind == RC_DOC_NULL && word->op != '=' && rc_core_is_selective(core))
+        now = core->at[word->field];
     if (word->op == '=')
         RC_TRY(make_value(core->mem, word, &value, err));
     else

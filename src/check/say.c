@@ -110,6 +110,9 @@ static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_tex
 static rc_where find_where(const rc_core *core, const rc_hit *hit)
 {
     const char *at = rc_rule_at(hit->rule)->fields;
+    rc_core_field itself = hit->item ? rc_core_field_named(hit->item) : RC_CORE_COUNT;
+    if (itself != RC_CORE_COUNT && !*at)
+        return core->given[itself]->where;
     for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT;
          field = next_field(&at)) {
         const rc_doc *value = core->given[field];
