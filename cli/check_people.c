@@ -19,18 +19,24 @@ static void write_safe(const char *text, size_t n, FILE *to)
     fputs(rc_text_printable(text, n, safe, sizeof safe), to);
 }
 
+/* The source line, or the part of a long one around the column. */
 static void write_line(const rc_where *where, FILE *to)
 {
     if (!where->text || !where->line)
         return;
-    size_t n = strcspn(where->text, "\r\n");
-    int col = where->col > 0 ? where->col : 1, width = where->n_cols > 0 ? where->n_cols : 1;
-    if (col > MAX_LINE)
+    size_t n = strcspn(where->text, "\r\n"), start = 0;
+    size_t col = where->col > 0 ? (size_t)where->col - 1 : 0;
+    size_t width = where->n_cols > 0 ? (size_t)where->n_cols : 1;
+    if (col > n)
         return;
-    fprintf(to, "%5d | ", where->line);
-    write_safe(where->text, n < MAX_LINE ? n : MAX_LINE, to);
-    fprintf(to, "\n      | %*s", col - 1, "");
-    for (int i = 0; i < width && col + i <= MAX_LINE; i++)
+    if (col + width > MAX_LINE)
+        start = col > MAX_LINE / 4 ? col - MAX_LINE / 4 : 0;
+    size_t n_shown = n - start < MAX_LINE ? n - start : MAX_LINE;
+    fprintf(to, "%5d | %s", where->line, start ? "..." : "");
+    write_safe(where->text + start, n_shown, to);
+    fprintf(to, "%s\n      | %*s", start + n_shown < n ? "..." : "",
+            (int)(col - start + (start ? 3 : 0)), "");
+    for (size_t i = 0; i < width && col - start + i < n_shown + 1; i++)
         fputc('^', to);
     fputc('\n', to);
 }

@@ -254,6 +254,13 @@ static rc_doc *new_value(rc_core *core, rc_doc_kind kind)
     return NULL;
 }
 
+/* The class knows the new value alone; the position stays that of the user's. */
+static void give(rc_core *core, rc_core_field field, rc_doc *value)
+{
+    value->where = core->given[field]->where;
+    core->at[field] = core->given[field] = value;
+}
+
 static void give_number(rc_core *core, rc_core_field field, rc_doc_kind kind, int64_t number)
 {
     rc_doc *value = new_value(core, kind);
@@ -261,7 +268,7 @@ static void give_number(rc_core *core, rc_core_field field, rc_doc_kind kind, in
         return;
     value->i = number;
     value->f = (double)number;
-    core->at[field] = value;
+    give(core, field, value);
 }
 
 void rc_core_give_text(rc_core *core, rc_core_field field, const char *text)
@@ -271,7 +278,7 @@ void rc_core_give_text(rc_core *core, rc_core_field field, const char *text)
         return;
     value->text = text;
     value->n_bytes = strlen(text);
-    core->at[field] = value;
+    give(core, field, value);
 }
 
 void rc_core_give_bool(rc_core *core, rc_core_field field, bool value)
@@ -295,28 +302,36 @@ void rc_core_set(rc_core *core, rc_core_field field, const rc_doc *value, rc_rul
     rc_core_warn(core, change);
 }
 
+static void set_number(rc_core *core, rc_core_field field, rc_doc_kind kind, int64_t number,
+                       rc_rule change)
+{
+    const rc_doc *given = core->given[field];
+    give_number(core, field, kind, number);
+    core->given[field] = given;
+    rc_core_warn(core, change);
+}
+
 void rc_core_set_text(rc_core *core, rc_core_field field, const char *text, rc_rule change)
 {
+    const rc_doc *given = core->given[field];
     rc_core_give_text(core, field, text);
+    core->given[field] = given;
     rc_core_warn(core, change);
 }
 
 void rc_core_set_bool(rc_core *core, rc_core_field field, bool value, rc_rule change)
 {
-    rc_core_give_bool(core, field, value);
-    rc_core_warn(core, change);
+    set_number(core, field, RC_DOC_BOOL, value, change);
 }
 
 void rc_core_set_int(rc_core *core, rc_core_field field, int64_t value, rc_rule change)
 {
-    rc_core_give_int(core, field, value);
-    rc_core_warn(core, change);
+    set_number(core, field, RC_DOC_INT, value, change);
 }
 
 void rc_core_set_null(rc_core *core, rc_core_field field, rc_rule change)
 {
-    rc_core_give_null(core, field);
-    rc_core_warn(core, change);
+    set_number(core, field, RC_DOC_NULL, 0, change);
 }
 
 rc_doc *rc_core_new_list(rc_core *core)

@@ -86,16 +86,24 @@ static rc_code make_value(const rc_config *cfg, rc_field field, rc_arena *mem,
     return origin->is_null ? RC_OK : fill_typed(at, type, origin->node, mem, value, err);
 }
 
+/* An untouched default is the class's own, which core_fields.def knows; Megatron-LM hands over
+ * defaults of its arguments. */
+static bool is_class_default(const rc_config *cfg, rc_field field)
+{
+    return cfg->origin[field].kind == RC_FROM_DEFAULT &&
+           (cfg->framework != RC_FRAMEWORK_MEGATRON_LM || cfg->origin[field].is_null);
+}
+
 rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err)
 {
     for (int i = 0; i < RC_CORE_COUNT; i++) {
         rc_field field = rc_field_find_name(rc_core_field_find((rc_core_field)i)->name);
-        /* an untouched default is the class's own, which this table knows better */
-        if (field == RC_FIELD_COUNT || cfg->origin[field].kind == RC_FROM_DEFAULT)
+        if (field == RC_FIELD_COUNT || is_class_default(cfg, field))
             continue;
         RC_TRY(make_value(cfg, field, core->mem, &core->at[i], err));
         core->given[i] = core->at[i];
-        core->is_given[i] = cfg->origin[field].kind != RC_FROM_DERIVED;
+        core->is_given[i] = cfg->origin[field].kind != RC_FROM_DERIVED &&
+                            cfg->origin[field].kind != RC_FROM_DEFAULT;
     }
     return RC_OK;
 }

@@ -139,6 +139,23 @@ static rc_code add_change(const rc_core *core, const fix_word *word, const rc_hi
     return RC_OK;
 }
 
+/* A list with its last label gone means no recompute at all, which the granularity says. */
+static rc_code settle_labels(const rc_core *core, rc_doc *map, rc_error *err)
+{
+    rc_doc *list = find_child(map, "recompute_modules"), *none;
+    if (!list || list->kind != RC_DOC_LIST || list->child ||
+        find_child(map, "recompute_granularity"))
+        return RC_OK;
+    list->kind = RC_DOC_NULL;
+    if (!core->is_given[RC_CORE_recompute_modules]) {
+        list->key = "recompute_granularity";
+        return RC_OK;
+    }
+    RC_TRY(rc_doc_new(core->mem, RC_DOC_NULL, RC_NOWHERE, &none, err));
+    rc_doc_add(map, "recompute_granularity", RC_NOWHERE, none);
+    return RC_OK;
+}
+
 rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
@@ -150,6 +167,7 @@ rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, 
     RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &map, err));
     while (next_word(&at, end, &word))
         RC_TRY(add_change(core, &word, hit, map, err));
+    RC_TRY(settle_labels(core, map, err));
     if (map->child)
         *out = map;
     return RC_OK;

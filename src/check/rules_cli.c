@@ -11,6 +11,9 @@ static void activations_switches(rc_core *core)
         return;
     if (!IS_NULL(recompute_granularity) && !rc_core_is_selective(core))
         WARN(cli_recompute_activations);
+    if (!core->is_given[RC_CORE_recompute_granularity])
+        core->given[RC_CORE_recompute_granularity] = core->given[RC_CORE_recompute_activations];
+    core->is_given[RC_CORE_recompute_granularity] = true;
     rc_core_give_text(core, RC_CORE_recompute_granularity, "selective");
 }
 
