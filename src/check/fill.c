@@ -24,10 +24,11 @@ static rc_code make_list(const rc_strings *list, const rc_doc *node, rc_arena *m
     return RC_OK;
 }
 
-/* Kinds that a reader never makes of an argument's text, so they say how the file wrote it. */
-static bool is_kept_raw(const rc_doc *node, rc_field_type type)
+/* A value of another kind than its field's, as the class will see it. Arguments have no kinds: a
+ * single word is a list there. */
+static bool is_kept_raw(const rc_config *cfg, const rc_doc *node, rc_field_type type)
 {
-    if (!node || node->kind == RC_DOC_MAP)
+    if (!node || cfg->framework == RC_FRAMEWORK_MEGATRON_LM)
         return false;
     if (type == RC_FIELD_TYPE_INT)
         return node->kind == RC_DOC_BOOL || node->kind == RC_DOC_FLOAT;
@@ -77,7 +78,7 @@ static rc_code make_value(const rc_config *cfg, rc_field field, rc_arena *mem,
         *out = *(const rc_doc *const *)at;
         return RC_OK;
     }
-    if (!origin->is_null && is_kept_raw(origin->node, type)) {
+    if (!origin->is_null && is_kept_raw(cfg, origin->node, type)) {
         *out = origin->node;
         return RC_OK;
     }

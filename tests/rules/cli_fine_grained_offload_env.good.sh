@@ -1,0 +1,4 @@
+# te 2.12.0
+export NVTE_CPU_OFFLOAD_V1=1
+torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 \
+    --fine-grained-activation-offloading --offload-modules mlp_norm

@@ -1,0 +1,2 @@
+torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 \
+    --cuda-graph-impl transformer_engine --cuda-graph-modules mlp

@@ -1,0 +1,4 @@
+export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+export NCCL_GRAPH_REGISTER=0
+torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 \
+    --cuda-graph-impl transformer_engine --cuda-graph-modules attn

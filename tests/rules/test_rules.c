@@ -1,0 +1,273 @@
+/* test_rules.c — the rules of `recompute check` on samples and on a corpus.
+ *
+ *   test_rules table FOLDER           every row of rules.def has its two samples
+ *   test_rules sample FOLDER RULE     RULE.bad.* gives the finding, RULE.good.* does not
+ *   test_rules corpus FILE            every line's verdict, first rule, warnings, effective values
+ *
+ * A sample may begin with comments: `# te 2.5.0`, `# megatron 0.15` set the versions, `# also a b`
+ * names errors that the bad one cannot help giving too. Exit 77 where the corpus is not there.
+ */
+#include "base/file.h"
+
+#include <recompute/check.h>
+#include <recompute/read.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct sample {
+    const char *path;
+    char also[512], te[32], megatron[16];
+    rc_check *check;
+} sample;
+
+static int n_wrong;
+
+#define WRONG(...) (n_wrong++, printf(__VA_ARGS__), printf("\n"))
+
+static void stop_on(rc_code code, const rc_error *err, const char *path)
+{
+    if (code == RC_OK)
+        return;
+    printf("%s:%d:%d: %s\n", path, err->where.line, err->where.col, err->msg);
+    exit(1);
+}
+
+/* --- samples */
+
+static bool find_sample(const char *folder, const char *rule, const char *kind, char *path,
+                        size_t room)
+{
+    static const char *const endings[] = {"yaml", "sh"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        snprintf(path, room, "%s/%s.%s.%s", folder, rule, kind, endings[i]);
+        if (rc_path_exists(path))
+            return true;
+    }
+    return false;
+}
+
+static void read_comment(const char *line, const char *word, char *out, size_t room)
+{
+    size_t n_word = strlen(word);
+    if (strncmp(line, word, n_word) != 0)
+        return;
+    size_t n = strcspn(line + n_word, "\n");
+    snprintf(out, room, "%.*s", (int)n, line + n_word);
+}
+
+static void read_comments(sample *one, const char *bytes)
+{
+    snprintf(one->te, sizeof one->te, "2.9.0");
+    snprintf(one->megatron, sizeof one->megatron, "main");
+    for (const char *line = bytes; *line == '#'; line += strcspn(line, "\n") + 1) {
+        read_comment(line, "# te ", one->te, sizeof one->te);
+        read_comment(line, "# megatron ", one->megatron, sizeof one->megatron);
+        read_comment(line, "# also ", one->also, sizeof one->also);
+    }
+}
+
+static void check_sample(sample *one, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_doc *doc;
+    rc_config *cfg;
+    const char *bytes;
+    size_t n_bytes;
+    stop_on(rc_file_read(one->path, RC_READ_MAX_BYTES, mem, &bytes, &n_bytes, &err), &err,
+            one->path);
+    read_comments(one, bytes);
+    stop_on(rc_doc_read(one->path, mem, &doc, &err), &err, one->path);
+    rc_input input = {doc, RC_FROM_FILE};
+    stop_on(rc_config_make(&input, 1, mem, &cfg, &err), &err, one->path);
+    rc_check_options options = {.target = rc_check_find_target(cfg),
+                                .megatron = one->megatron,
+                                .transformer_engine = one->te,
+                                .has_advice = true};
+    stop_on(rc_check_make(cfg, &options, mem, &one->check, &err), &err, one->path);
+}
+
+static bool is_among(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (length == n && strncmp(at, name, n) == 0)
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+static void test_bad(const char *folder, const rc_rule_facts *rule, rc_arena *mem)
+{
+    char path[512], id[RC_RULE_ID_ROOM];
+    sample one = {.path = path};
+    bool is_found = false;
+    if (!find_sample(folder, rule->name, "bad", path, sizeof path)) {
+        WRONG("%s has no bad sample", rule->name);
+        return;
+    }
+    check_sample(&one, mem);
+    rc_rule_id(rule, id);
+    for (size_t i = 0; i < one.check->findings.n; i++) {
+        const rc_finding *finding = &one.check->findings.at[i];
+        bool is_it = one.check->rules[i] == rule;
+        is_found = is_found || is_it;
+        if (is_it && finding->level != rule->level)
+            WRONG("%s: level is %s", path, rc_level_name(finding->level));
+        if (!is_it && finding->level == RC_LEVEL_ERROR && !is_among(one.also, finding->rule))
+            WRONG("%s: also gives %s", path, finding->rule);
+    }
+    if (!is_found)
+        WRONG("%s: gives no %s", path, id);
+    if (rule->level == RC_LEVEL_ERROR && is_found && one.check->rules[one.check->first] != rule)
+        WRONG("%s: %s is not the first", path, id);
+}
+
+static void test_good(const char *folder, const rc_rule_facts *rule, rc_arena *mem)
+{
+    char path[512];
+    sample one = {.path = path};
+    if (!find_sample(folder, rule->name, "good", path, sizeof path)) {
+        WRONG("%s has no good sample", rule->name);
+        return;
+    }
+    check_sample(&one, mem);
+    for (size_t i = 0; i < one.check->findings.n; i++)
+        if (one.check->rules[i] == rule || one.check->findings.at[i].level == RC_LEVEL_ERROR)
+            WRONG("%s: gives %s", path, one.check->findings.at[i].rule);
+}
+
+static void test_sample(const char *folder, const char *id, rc_arena *mem)
+{
+    const rc_rule_facts *rule = rc_rule_find(id);
+    if (!rule) {
+        WRONG("no rule is called %s", id);
+        return;
+    }
+    test_bad(folder, rule, mem);
+    test_good(folder, rule, mem);
+}
+
+static void test_table(const char *folder)
+{
+    char path[512];
+    for (size_t i = 0; i < rc_rule_count(); i++) {
+        const char *name = rc_rule_find_nth(i)->name;
+        if (!find_sample(folder, name, "bad", path, sizeof path) ||
+            !find_sample(folder, name, "good", path, sizeof path))
+            WRONG("%s lacks a sample in %s", name, folder);
+    }
+    printf("%zu rules\n", rc_rule_count());
+}
+
+/* --- the corpus */
+
+static bool is_same(const rc_doc *a, const rc_doc *b)
+{
+    if (!a || !b || a->kind != b->kind || a->n_children != b->n_children)
+        return a == b;
+    if (a->kind == RC_DOC_STRING)
+        return strcmp(a->text, b->text) == 0;
+    if (a->kind == RC_DOC_MAP) {
+        for (const rc_doc *x = a->child; x; x = x->next)
+            if (!is_same(x, rc_doc_find(b, x->key)))
+                return false;
+        return true;
+    }
+    if (a->kind != RC_DOC_LIST)
+        return a->kind == RC_DOC_FLOAT ? !(a->f < b->f) && !(a->f > b->f) : a->i == b->i;
+    const rc_doc *y = b->child;
+    for (const rc_doc *x = a->child; x; x = x->next, y = y->next)
+        if (!is_same(x, y))
+            return false;
+    return true;
+}
+
+static const char *text_of(const rc_doc *line, const char *key)
+{
+    const rc_doc *value = rc_doc_find(line, key);
+    return value && value->kind == RC_DOC_STRING ? value->text : "";
+}
+
+static bool has_same_warnings(const rc_doc *line, const rc_check *check)
+{
+    const rc_doc *expected = rc_doc_find(line, "warnings");
+    const rc_doc *one = expected ? expected->child : NULL;
+    for (size_t i = 0; i < check->n_warnings; i++, one = one->next)
+        if (!one || strcmp(one->text, check->warnings[i]) != 0)
+            return false;
+    return one == NULL;
+}
+
+static void compare(const rc_doc *line, const rc_check *check)
+{
+    const char *id = text_of(line, "id");
+    bool is_accepted = strcmp(text_of(line, "verdict"), "accept") == 0;
+    const char *rule = check->is_accepted ? "" : check->findings.at[check->first].rule;
+    if (is_accepted != check->is_accepted || strcmp(rule, text_of(line, "rule")) != 0)
+        WRONG("%s: expected %s %s, got %s", id, text_of(line, "verdict"), text_of(line, "rule"),
+              *rule ? rule : "accept");
+    else if (strcmp(text_of(line, "exception"), check->exception ? check->exception : "") != 0)
+        WRONG("%s: expected %s", id, text_of(line, "exception"));
+    if (!has_same_warnings(line, check))
+        WRONG("%s: other warnings", id);
+    if (!is_accepted || !check->is_accepted)
+        return;
+    if (!is_same(rc_doc_find(line, "effective"), check->effective))
+        WRONG("%s: other effective values", id);
+    if (!is_same(rc_doc_find(line, "effective_other"), check->effective_other))
+        WRONG("%s: other effective_other values", id);
+}
+
+static void test_line(const char *bytes, size_t n, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_doc *line;
+    rc_check *check;
+    rc_check_options options = {.target = RC_CHECK_CORE};
+    stop_on(rc_json_read("corpus", bytes, n, mem, &line, &err), &err, "corpus");
+    bool is_mla = strcmp(text_of(line, "kind"), "MLATransformerConfig") == 0;
+    options.transformer_engine = text_of(line, "te_version");
+    stop_on(
+        rc_check_make_core(rc_doc_find(line, "config"), is_mla, &options, mem, &check, &err),
+        &err, "corpus");
+    compare(line, check);
+}
+
+static void test_corpus(const char *path, rc_arena *mem)
+{
+    rc_error err = {0};
+    const char *bytes;
+    size_t n_bytes, n_lines = 0;
+    if (!rc_path_exists(path)) {
+        printf("skipped: no corpus at %s\n", path);
+        exit(77);
+    }
+    stop_on(rc_file_read(path, RC_READ_MAX_BYTES, mem, &bytes, &n_bytes, &err), &err, path);
+    for (const char *at = bytes; at < bytes + n_bytes;) {
+        size_t n = strcspn(at, "\n");
+        rc_mark mark = rc_arena_mark(mem);
+        test_line(at, n, mem);
+        rc_arena_rewind(mem, mark);
+        n_lines++;
+        at += n + 1;
+    }
+    printf("%zu lines\n", n_lines);
+}
+
+int main(int argc, char **argv)
+{
+    rc_arena *mem = rc_arena_open();
+    if (!mem || argc < 3)
+        return 2;
+    if (strcmp(argv[1], "table") == 0)
+        test_table(argv[2]);
+    else if (strcmp(argv[1], "sample") == 0 && argc > 3)
+        test_sample(argv[2], argv[3], mem);
+    else if (strcmp(argv[1], "corpus") == 0)
+        test_corpus(argv[2], mem);
+    rc_arena_close(mem);
+    return n_wrong > 0;
+}
