@@ -67,11 +67,15 @@ typedef struct rc_origin {
 /* A key of the input that is no field, or a field's value that only the running job knows (a
  * substitution in a script, ${oc.env:N} in YAML): the field then keeps the value it had. */
 typedef struct rc_unknown_key {
-    const char *path;    /* "model.num_layer" */
-    rc_where where;      /* of the key, or of that value */
-    const char *nearest; /* known key to suggest, or NULL */
+    const char *path; /* "model.num_layer" */
+    rc_where where;   /* of the key, or of that value */
     bool is_value;
 } rc_unknown_key;
+
+/* The key of the field that was probably meant by an unknown path, or NULL. The same name in
+ * another section comes first. Not asked while reading: a file of Bridge has hundreds of keys
+ * that are none of ours. */
+RC_API const char *rc_field_nearest(const char *path);
 
 /* Whose rules and defaults the inputs call for. */
 typedef enum rc_framework {
