@@ -59,7 +59,7 @@ static void set_weight(rc_weight *weight, const rc_tensor *tensor, const char *n
     weight->dims[1] = tensor->n_elem / tensor->rows;
 }
 
-static rc_code list_weights(rc_training *training, rc_error *err)
+rc_code rc_training_list_weights(rc_training *training, rc_error *err)
 {
     int n;
     const rc_run_param *params = rc_run_params(training->run, &n);
@@ -143,7 +143,7 @@ static rc_code start(loop *of, rc_error *err)
     rc_run_options options = {.seed = (uint64_t)training->set.seed,
                               .n_micro_batches = (int)training->set.n_micro};
     RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
-    RC_TRY(list_weights(training, err));
+    RC_TRY(rc_training_list_weights(training, err));
     RC_TRY(place_weights(training, &origin, err));
     RC_TRY(describe(training, origin, &text, err));
     if (training->state.iteration > training->set.n_steps)

@@ -1,4 +1,5 @@
 /* train/settings.c — ranges of the loop's fields, one row each, and what depends on two. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "train/settings.h"
 
 #include "base/num.h"
@@ -6,7 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <omp.h>
+#include <sched.h>
 #include <string.h>
 
 static rc_where where_of(const rc_config *cfg, rc_field field)
@@ -132,6 +133,13 @@ static rc_code set_batches(const rc_config *cfg, rc_train_settings *out, rc_erro
     return RC_OK;
 }
 
+/* Cores that this process may use: what `engine.threads: null` means. */
+static int count_cores(void)
+{
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+}
+
 rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_error *err)
 {
     int64_t n_threads;
@@ -149,7 +157,7 @@ rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_
     RC_TRY(optional(cfg, RC_FIELD_save_interval, cfg->save_interval, &out->save_interval, err));
     RC_TRY(optional(cfg, RC_FIELD_exit_interval, cfg->exit_interval, &out->exit_interval, err));
     RC_TRY(optional(cfg, RC_FIELD_threads, cfg->threads, &n_threads, err));
-    out->n_threads = n_threads > 0 ? (int)n_threads : omp_get_max_threads();
+    out->n_threads = n_threads > 0 ? (int)n_threads : count_cores();
     if (!is_null(cfg, RC_FIELD_dataset_random_seed)) {
         RC_TRY(check_integer(cfg, RC_FIELD_dataset_random_seed, cfg->dataset_random_seed, 0,
                              UINT32_MAX, err));

@@ -39,4 +39,8 @@ struct rc_training {
 RC_MUST_CHECK
 rc_code rc_training_identity(rc_training *training, rc_error *err);
 
+/* Fills `weights` and `moments` from the opened run. */
+RC_MUST_CHECK
+rc_code rc_training_list_weights(rc_training *training, rc_error *err);
+
 #endif

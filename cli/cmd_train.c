@@ -1,0 +1,168 @@
+/* cmd_train.c — `recompute train`: trains the model of a config inside its memory budget. */
+#define _POSIX_C_SOURCE 200809L
+#include "model.h"
+
+#include "base/file.h"
+
+#include <recompute/train.h>
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const rc_option options[] = {
+    {"--dry-run", NULL,
+     "everything up to the first step: check, open the data, plan the memory", false},
+    {"--log", "FILE.jsonl",
+     "append one JSON line per event: start, step, validation, save, end", false},
+    {"--dump", "NOUN,...",
+     "print nouns on the way: config, data, graph, policy, schedule, cost", false},
+    {"--quiet", NULL, "no progress, only the result", false},
+};
+
+/* A signal handler can reach nothing but a global: C gives it no argument. SA_RESETHAND makes the
+ * second signal end the process as if there were no handler. */
+static volatile sig_atomic_t signal_seen;
+
+static void on_signal(int signal)
+{
+    signal_seen = signal;
+}
+
+static bool is_stopping(void *user)
+{
+    (void)user;
+    return signal_seen != 0;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal,
+                               .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* "graph,cost": each in turn. */
+static rc_code dump_nouns(const rc_training *training, const char *nouns, rc_arena *mem,
+                          rc_error *err)
+{
+    while (nouns && *nouns) {
+        const char *noun;
+        size_t n = strcspn(nouns, ",");
+        RC_TRY(rc_arena_copy(mem, nouns, n, &noun, err));
+        RC_TRY(rc_training_dump(training, noun, stdout, err));
+        nouns += n + (nouns[n] == ',');
+    }
+    return RC_OK;
+}
+
+static rc_code report_plan(const rc_training *training, const rc_args *args, rc_arena *mem,
+                           rc_error *err)
+{
+    rc_report report = {.n = 0};
+    RC_TRY(rc_training_report(training, mem, &report, err));
+    return rc_report_write(&report, args->format, stdout, err);
+}
+
+static rc_code close_log(FILE *log, const char *path, rc_error *err)
+{
+    if (!log)
+        return RC_OK;
+    bool is_written = !ferror(log);
+    is_written = fclose(log) == 0 && is_written;
+    if (is_written)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_IO, (rc_where){.file = path},
+                   "cannot write: the log is incomplete");
+}
+
+/* Progress goes to standard output with the result; a machine-readable result has it alone. */
+static rc_code train(rc_training *training, const rc_config *cfg, const rc_args *args,
+                     rc_arena *mem, rc_error *err)
+{
+    const char *log_path = rc_args_find(args, "--log");
+    FILE *to = args->format == RC_FORMAT_TEXT ? stdout : stderr;
+    rc_progress progress = {.to = rc_args_find(args, "--quiet") ? NULL : to,
+                            .is_terminal = isatty(fileno(to)) == 1,
+                            .width = rc_style_of(to).width,
+                            .log_interval = cfg->log_interval};
+    rc_train_watch watch = {rc_progress_event, is_stopping, &progress};
+    rc_train_result result;
+    rc_report report = {.n = 0};
+    rc_table *table;
+    if (log_path)
+        RC_TRY(rc_stream_open(log_path, "a", &progress.log, err));
+    catch_signals();
+    rc_code code = rc_training_run(training, &watch, &result, err);
+    rc_code log_code = close_log(progress.log, log_path, code == RC_OK ? err : NULL);
+    RC_TRY(code);
+    RC_TRY(log_code);
+    RC_TRY(rc_train_result_table(&result, mem, &table, err));
+    rc_report_add(&report, table, true);
+    return rc_report_write(&report, args->format, stdout, err);
+}
+
+static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
+{
+    rc_model model = {0};
+    rc_training *training;
+    (void)status;
+    RC_TRY(rc_model_read(args, mem, &model, err));
+    RC_TRY(rc_training_open(model.cfg, mem, &training, err));
+    rc_code code = dump_nouns(training, rc_args_find(args, "--dump"), mem, err);
+    if (code == RC_OK && rc_args_find(args, "--dry-run"))
+        code = report_plan(training, args, mem, err);
+    else if (code == RC_OK)
+        code = train(training, model.cfg, args, mem, err);
+    rc_training_close(training);
+    return code;
+}
+
+const rc_command rc_command_train = {
+    .name = "train",
+    .usage = "recompute train CONFIG.yaml [key=value ...] [options]",
+    .about =
+        "Trains a GPT or Llama-style model on the CPU, with any recompute setting of Megatron "
+        "and\n"
+        "inside a memory budget. The config has Megatron Bridge's sections and keys "
+        "(`recompute\n"
+        "list fields`); key=value changes one of them for this run.\n"
+        "\n"
+        "  recompute train examples/gpt.yaml                            the config's data\n"
+        "  recompute train examples/gpt.yaml dataset.data_path=[book.txt] "
+        "train.train_iters=500\n"
+        "  recompute train examples/gpt.yaml engine.memory_budget=64MiB \\\n"
+        "      model.recompute_granularity=full model.recompute_method=uniform \\\n"
+        "      model.recompute_num_layers=1\n"
+        "  recompute train examples/gpt.yaml --dry-run                  the plan, no training\n"
+        "\n"
+        "Data (dataset.data_path): any text file, read as bytes (vocabulary 257), or the "
+        "prefix of\n"
+        "a Megatron indexed dataset (PREFIX.bin, PREFIX.idx). Samples come in Megatron's "
+        "order.\n"
+        "\n"
+        "Memory: the whole run lives in one block whose size is known before the first step. "
+        "A\n"
+        "budget (engine.memory_budget) that it does not fit is refused at once, naming the\n"
+        "recompute setting that would fit.\n"
+        "\n"
+        "Checkpoints (checkpoint.save, save_interval) are safetensors; checkpoint.load "
+        "continues\n"
+        "the newest bit for bit, and starts afresh while the folder is empty, so that one "
+        "command\n"
+        "line serves both. checkpoint.pretrained_checkpoint starts from Hugging Face weights.\n"
+        "SIGINT (Ctrl-C) or SIGTERM finishes the step, saves and exits 0; a second one ends at "
+        "once.\n"
+        "\n"
+        "On a terminal one line shows loss, speed, memory and time left; elsewhere lines have\n"
+        "Megatron's format. With --json (--csv, --md) the result alone is on standard output.\n"
+        "\n"
+        "exit status: 0 trained or stopped as asked; 2 bad input, over budget, or a loss that "
+        "is\n"
+        "not finite; 3 the machine; 4 unsupported here.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = run,
+};
