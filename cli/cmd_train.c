@@ -35,13 +35,14 @@ static bool is_stopping(void *user)
     return signal_seen != 0;
 }
 
-static void catch_signals(void)
+/* A signal that was ignored when the program started (nohup, a background job) stays ignored. */
+static void catch_signal(int signal)
 {
-    struct sigaction action = {.sa_handler = on_signal,
-                               .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    struct sigaction before,
+        action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    if (sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(signal, &action, NULL);
 }
 
 /* "graph,cost": each in turn. */
@@ -94,7 +95,8 @@ static rc_code train(rc_training *training, const rc_config *cfg, const rc_args 
     rc_table *table;
     if (log_path)
         RC_TRY(rc_stream_open(log_path, "a", &progress.log, err));
-    catch_signals();
+    catch_signal(SIGINT);
+    catch_signal(SIGTERM);
     rc_code code = rc_training_run(training, &watch, &result, err);
     rc_code log_code = close_log(progress.log, log_path, code == RC_OK ? err : NULL);
     RC_TRY(code);

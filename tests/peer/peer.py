@@ -301,9 +301,6 @@ def test_model():
 # --- 200 steps --------------------------------------------------------------------------------
 
 STEPS, GLOBAL, WARMUP, TOP, LEAST = 200, 8, 20, 2e-3, 1e-4
-# A difference of rounding grows with every step. Both runs are deterministic; this is ten times
-# what single against double precision showed at the last step.
-CURVE_TOLERANCE = 1e-3
 
 
 def rate(samples):
@@ -358,15 +355,15 @@ def test_curve():
                       for a, b in zip(ours, right)))
             for key, at in ("lm_loss", 0), ("grad_norm", 1):
                 off = [abs(a[key] - b[at]) / b[at] for a, b in zip(ours, right)]
-                check(f"{name} {key} of the first 10 steps", max(off[:10]) <= TOLERANCE,
-                      f"{max(off[:10]):.1e}")
-                check(f"{name} {key} of all steps", max(off) <= CURVE_TOLERANCE, f"{max(off):.1e}")
+                check(f"{name} {key} of every step", max(off) <= TOLERANCE, f"{max(off):.1e}")
             check(f"{name} learns", right[-1][0] < 0.7 * right[0][0] and
                   ours[-1]["lm_loss"] < 0.7 * ours[0]["lm_loss"],
                   f"{ours[0]['lm_loss']:.3f} to {ours[-1]['lm_loss']:.3f}")
 
 
 torch.set_num_threads(2)
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
 dict(data=test_data, model=test_model, curve=test_curve)[part]()
 if failures:
     sys.exit(f"{len(failures)} failed: {', '.join(failures)}")
