@@ -45,15 +45,22 @@ static void catch_signal(int signal)
         sigaction(signal, &action, NULL);
 }
 
+/* Where all but the result goes: to standard output too, unless a program reads it. */
+static FILE *aside(const rc_args *args)
+{
+    return args->format == RC_FORMAT_TEXT ? stdout : stderr;
+}
+
 /* "graph,cost": each in turn. */
-static rc_code dump_nouns(const rc_training *training, const char *nouns, rc_arena *mem,
+static rc_code dump_nouns(const rc_training *training, const rc_args *args, rc_arena *mem,
                           rc_error *err)
 {
+    const char *nouns = rc_args_find(args, "--dump");
     while (nouns && *nouns) {
         const char *noun;
         size_t n = strcspn(nouns, ",");
         RC_TRY(rc_arena_copy(mem, nouns, n, &noun, err));
-        RC_TRY(rc_training_dump(training, noun, stdout, err));
+        RC_TRY(rc_training_dump(training, noun, aside(args), err));
         nouns += n + (nouns[n] == ',');
     }
     return RC_OK;
@@ -79,12 +86,11 @@ static rc_code close_log(FILE *log, const char *path, rc_error *err)
                    "cannot write: the log is incomplete");
 }
 
-/* Progress goes to standard output with the result; a machine-readable result has it alone. */
 static rc_code train(rc_training *training, const rc_config *cfg, const rc_args *args,
                      rc_arena *mem, rc_error *err)
 {
     const char *log_path = rc_args_find(args, "--log");
-    FILE *to = args->format == RC_FORMAT_TEXT ? stdout : stderr;
+    FILE *to = aside(args);
     rc_progress progress = {.to = rc_args_find(args, "--quiet") ? NULL : to,
                             .is_terminal = isatty(fileno(to)) == 1,
                             .width = rc_style_of(to).width,
@@ -113,7 +119,7 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     (void)status;
     RC_TRY(rc_model_read(args, mem, &model, err));
     RC_TRY(rc_training_open(model.cfg, mem, &training, err));
-    rc_code code = dump_nouns(training, rc_args_find(args, "--dump"), mem, err);
+    rc_code code = dump_nouns(training, args, mem, err);
     if (code == RC_OK && rc_args_find(args, "--dry-run"))
         code = report_plan(training, args, mem, err);
     else if (code == RC_OK)

@@ -112,8 +112,9 @@ static void print_dataset(const char *name, const rc_dataset *dataset, FILE *to)
 static void print_data(const rc_training *training, FILE *to)
 {
     const rc_corpus *corpus = training->corpus;
-    fprintf(to, "data: %zu %s\n", corpus->n_files,
-            corpus->is_text ? "text files, a token a byte" : "indexed datasets");
+    fprintf(to, "data: %zu %s%s\n", corpus->n_files,
+            corpus->is_text ? "text, a token a byte" : "indexed dataset",
+            corpus->n_files > 1 ? ", one after another" : "");
     print_dataset("train", training->train, to);
     print_dataset("validation", training->valid, to);
 }
