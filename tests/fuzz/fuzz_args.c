@@ -1,0 +1,7 @@
+/* fuzz_args.c — any bytes through rc_args_read and rc_config_make. */
+#include "fuzz_config.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n_bytes)
+{
+    return fuzz_read(rc_args_read, bytes, n_bytes);
+}

@@ -1,0 +1,68 @@
+/* fuzz_config.h — a reader of configurations under a fuzzer: any bytes give a tree or an error
+ * with a message, and any tree gives a config or such an error. */
+#ifndef FUZZ_CONFIG_H
+#define FUZZ_CONFIG_H
+
+#include <recompute/config.h>
+#include <recompute/read.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n_bytes);
+
+typedef rc_code read_fn(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
+                        rc_doc **out, rc_error *err);
+
+/* Every string of the tree is NUL-terminated behind its n_bytes, every list counts its children. */
+static inline void check_tree(const rc_doc *doc, int depth)
+{
+    if (depth > 2 * RC_READ_MAX_DEPTH)
+        abort();
+    if (doc->text && doc->text[doc->n_bytes] != '\0')
+        abort();
+    size_t n = 0;
+    for (const rc_doc *child = doc->child; child; child = child->next, n++) {
+        if (doc->kind == RC_DOC_MAP && !child->key)
+            abort();
+        check_tree(child, depth + 1);
+    }
+    if (n != doc->n_children)
+        abort();
+}
+
+static inline void check_error(rc_code code, const rc_error *err)
+{
+    bool is_ours = code == RC_E_INPUT || code == RC_E_RANGE;
+    if (!is_ours || err->code != code || err->msg[0] == '\0')
+        abort();
+}
+
+static inline int fuzz_read(read_fn *read, const unsigned char *bytes, size_t n_bytes)
+{
+    rc_arena *mem = rc_arena_open();
+    rc_error err = {0};
+    rc_doc *doc = NULL;
+    rc_config *cfg = NULL;
+    rc_code code = read("fuzz", (const char *)bytes, n_bytes, mem, &doc, &err);
+    if (code == RC_OK) {
+        check_tree(doc, 0);
+        rc_input input = {doc, RC_FROM_FILE};
+        code = rc_config_make(&input, 1, mem, &cfg, &err);
+    }
+    if (code != RC_OK) {
+        check_error(code, &err);
+    } else {
+        rc_table *table;
+        if (rc_config_table(cfg, mem, &table, &err) != RC_OK)
+            abort();
+        code = rc_config_refuse_unknown(cfg, &err);
+        if (code != RC_OK)
+            check_error(code, &err);
+    }
+    rc_arena_close(mem);
+    return 0;
+}
+
+#endif
