@@ -47,12 +47,16 @@ static bool is_for_people(int column)
 
 static rc_cell known_int(int64_t value)
 {
-    return value < 0 ? (rc_cell){.is_null = true} : rc_cell_int(value);
+    rc_cell cell = rc_cell_int(value);
+    cell.is_null = value < 0;
+    return cell;
 }
 
 static rc_cell known_real(double value)
 {
-    return isnan(value) ? (rc_cell){.is_null = true} : rc_cell_real(value);
+    rc_cell cell = rc_cell_real(value);
+    cell.is_null = isnan(value);
+    return cell;
 }
 
 static void fill(const rc_study_row *row, rc_cell cells[N_COLUMNS])
@@ -66,8 +70,8 @@ static void fill(const rc_study_row *row, rc_cell cells[N_COLUMNS])
     cells[SAVED] = known_real(row->saved_ratio);
     cells[REPLAY] = known_int(row->replay_flops);
     cells[STEP] = known_real(step->median);
-    cells[SPREAD] =
-        known_real(has_time ? (step->high - step->low) / 2 / step->median : (double)NAN);
+    cells[SPREAD] = rc_cell_real((step->high - step->low) / 2 / step->median);
+    cells[SPREAD].is_null = !has_time;
     cells[TIME] = known_real(row->time_ratio);
     cells[ITERATIONS] = known_int(row->n_iterations);
     cells[LOSS] = known_real(row->loss);
