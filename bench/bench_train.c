@@ -1,10 +1,10 @@
 /* bench_train.c — tokens per second of whole steps against the practical bound of the same shape,
  * measured in the same run, and what each setting adds over the time of what it replays.
  *
- * The bound: the math library's own best time for the model's very products (forward, dgrad, wgrad),
+ * The bound: the math library's own time for the model's very products (forward, dgrad, wgrad),
  * attention's causal half at the library's best rate, and one pass over the optimizer's state;
- * everything else free. Medians of `N_STEPS` steps, settings interleaved, against the best of many
- * for the bound.
+ * everything else free. Every round times each setting's step and the bound once, so that a busy
+ * machine slows all alike; ratios are taken within a round, and their medians printed.
  *
  *   bench_train [gpt|llama] [THREADS]
  */
@@ -69,11 +69,11 @@ static rc_graph *make_graph(const char *const *words, size_t n, rc_arena *mem)
     return graph;
 }
 
-/* Best seconds of one product over at least 0.15 s. */
-static double best_product(const rc_gemm *gemm, int n_threads)
+/* Better of two calls: the first may find the operands cold. */
+static double time_gemm(const rc_gemm *gemm, int n_threads)
 {
-    double best = 1e9, start = now();
-    for (int i = 0; i < 5 || now() - start < 0.15; i++) {
+    double best = 1e9;
+    for (int i = 0; i < 2; i++) {
         double t = now();
         rc_gemm_run(gemm, n_threads);
         t = now() - t;
@@ -100,19 +100,19 @@ static product time_product(const rc_op_attr *attr, float *const at[3], int n_th
     gemm.m = n, gemm.n = out, gemm.k = in; /* y = x w^T */
     gemm.is_b_transposed = true;
     gemm.lda = in, gemm.ldb = in, gemm.ldc = out;
-    p.fwd = best_product(&gemm, n_threads);
+    p.fwd = time_gemm(&gemm, n_threads);
     gemm.m = n, gemm.n = in, gemm.k = out; /* dx = dy w */
     gemm.is_b_transposed = false;
     gemm.lda = out, gemm.ldb = in, gemm.ldc = in;
-    p.bwd = best_product(&gemm, n_threads);
+    p.bwd = time_gemm(&gemm, n_threads);
     gemm.m = out, gemm.n = in, gemm.k = n; /* dw += dy^T x */
     gemm.is_a_transposed = true;
     gemm.beta = 1;
-    p.bwd += best_product(&gemm, n_threads);
+    p.bwd += time_gemm(&gemm, n_threads);
     return p;
 }
 
-static double best_optimizer_pass(int64_t n, float *const at[3], size_t room, int n_threads)
+static double time_optimizer(int64_t n, float *const at[3], size_t room, int n_threads)
 {
     double best = 1e9;
     if (n > (int64_t)room / 2)
@@ -127,7 +127,7 @@ static double best_optimizer_pass(int64_t n, float *const at[3], size_t room, in
                     .beta2 = 0.99,
                     .eps = 1,
                     .step = 1};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 2; i++) {
         double t = now();
         rc_cpu_adamw(&arg, n_threads);
         t = now() - t;
@@ -144,18 +144,13 @@ static void add_linear(bound *b, const rc_op *op, const product *p)
     b->best_rate = rate > b->best_rate ? rate : b->best_rate;
 }
 
-static bound measure_bound(const rc_graph *graph, int n_threads)
+enum { OPERAND_ROOM = 64 << 20, MOST_SHAPES = 16 };
+
+static bound measure_bound(const rc_graph *graph, float *const at[3], int n_threads)
 {
-    enum { ROOM = 64 << 20, MOST_SHAPES = 16 };
     bound b = {0};
     product seen[MOST_SHAPES];
     size_t n_seen = 0;
-    float *at[3];
-    for (int i = 0; i < 3; i++) {
-        at[i] = aligned_alloc(64, (size_t)ROOM * sizeof(float));
-        for (size_t k = 0; k < ROOM; k++)
-            at[i][k] = (float)(k % 13) * 0.01f;
-    }
     for (int i = 0; i < graph->n_ops; i++) {
         const rc_op *op = &graph->ops[i];
         if (op->kind != RC_OP_linear)
@@ -170,9 +165,7 @@ static bound measure_bound(const rc_graph *graph, int n_threads)
     for (int i = 0; i < graph->n_ops; i++)
         if (graph->ops[i].kind == RC_OP_attention)
             b.attention += (double)(graph->ops[i].fwd_flops * 3) / b.best_rate;
-    b.optimizer = best_optimizer_pass(graph->n_parameters, at, ROOM, n_threads);
-    for (int i = 0; i < 3; i++)
-        free(at[i]);
+    b.optimizer = time_optimizer(graph->n_parameters, at, OPERAND_ROOM, n_threads);
     return b;
 }
 
@@ -180,7 +173,9 @@ typedef struct subject {
     const char *setting;
     rc_schedule *schedule;
     rc_run *run;
-    double seconds[N_STEPS];
+    double seconds[N_STEPS];  /* of a step */
+    double of_bound[N_STEPS]; /* bound / step, same round */
+    double of_control[N_STEPS];
 } subject;
 
 static double step_once(subject *s, const int32_t *tokens, int step)
@@ -225,11 +220,72 @@ static void print_ops(const subject *s, int n_steps)
                    bwd[k] * 1e3);
 }
 
+static int open_subjects(const rc_graph *graph, int n_threads, subject *subjects, rc_arena *mem)
+{
+    static const char *const settings[] = {
+        "none",          "selective/layernorm", "selective/core_attn",
+        "selective/mlp", "full/block/3",        "full/uniform/1"};
+    enum { N = sizeof settings / sizeof *settings };
+    rc_error err = {0};
+    for (int i = 0; i < N; i++) {
+        rc_setting setting;
+        rc_policy *policy;
+        subjects[i] = (subject){.setting = settings[i]};
+        rc_setting_parse(settings[i], &setting);
+        need(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
+        need(rc_schedule_make(policy, n_threads, mem, &subjects[i].schedule, &err), &err);
+        rc_run_options options = {.seed = 1, .n_micro_batches = 1};
+        need(rc_run_open(subjects[i].schedule, &options, &subjects[i].run, &err), &err);
+        rc_run_init_weights(subjects[i].run);
+    }
+    return N;
+}
+
+/* One round: the bound, then a step of every setting. */
+static void run_round(subject *subjects, int n, const int32_t *tokens, const bound *b,
+                      int round)
+{
+    double practical = b->fwd + b->bwd + b->attention + b->optimizer;
+    for (int i = 0; i < n; i++) {
+        double seconds = step_once(&subjects[i], tokens, round);
+        if (round < N_WARM)
+            continue;
+        subjects[i].seconds[round - N_WARM] = seconds;
+        subjects[i].of_bound[round - N_WARM] = practical / seconds;
+        subjects[i].of_control[round - N_WARM] = seconds / subjects[0].seconds[round - N_WARM];
+    }
+}
+
+static void print_bound(const bound *b, int64_t n_tokens, int n_threads)
+{
+    double practical = b->fwd + b->bwd + b->attention + b->optimizer;
+    printf(
+        "\nbound of the last round, ms a step: products %.1f + %.1f, attention %.1f, optimizer "
+        "%.1f; best product %.0f GFLOP/s; %.0f tokens/s at %d threads\n\n",
+        b->fwd * 1e3, b->bwd * 1e3, b->attention * 1e3, b->optimizer * 1e3, b->best_rate * 1e-9,
+        (double)n_tokens / practical, n_threads);
+}
+
+/* `overhead`: time added over the time the replayed FLOPs take at the control's own rate. */
+static void print_subject(const subject *s, const subject *control, int64_t n_tokens)
+{
+    double seconds[N_STEPS], of_bound[N_STEPS], of_control[N_STEPS];
+    memcpy(seconds, s->seconds, sizeof seconds);
+    memcpy(of_bound, s->of_bound, sizeof of_bound);
+    memcpy(of_control, s->of_control, sizeof of_control);
+    double step = median(seconds, N_STEPS), ratio = median(of_control, N_STEPS);
+    double share = (double)s->schedule->recompute_flops /
+                   (double)(control->schedule->fwd_flops + control->schedule->bwd_flops);
+    printf("%-24s %10.1f %10.0f %9.0f%% %8.3fx %10.0f %9.3fx", s->setting, step * 1e3,
+           (double)n_tokens / step, 100 * median(of_bound, N_STEPS), ratio,
+           (double)s->schedule->arena_bytes / 1048576, 1 + share);
+    if (share > 0)
+        printf(" %9.2fx", (ratio - 1) / share);
+    printf("\n");
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const settings[MAX_SETTINGS] = {
-        "none",          "selective/layernorm", "selective/core_attn",
-        "selective/mlp", "full/uniform/1",      "full/block/3"};
     bool is_llama = argc > 1 && strcmp(argv[1], "llama") == 0;
     int n_threads = argc > 2 ? atoi(argv[2]) : 2;
     rc_error err = {0};
@@ -238,54 +294,30 @@ int main(int argc, char **argv)
                                : make_graph(gpt, sizeof gpt / sizeof *gpt, mem);
     int64_t n_tokens = graph->dims.N;
     int32_t *tokens;
+    float *at[3];
     subject subjects[MAX_SETTINGS];
-    int n = 0;
+    bound b = {0};
     need(RC_NEW(mem, &tokens, n_tokens, &err), &err);
     for (int64_t i = 0; i < n_tokens; i++)
         tokens[i] = (int32_t)((i * 7919) % graph->dims.V);
-    for (; settings[n]; n++) {
-        rc_setting setting;
-        rc_policy *policy;
-        subjects[n] = (subject){.setting = settings[n]};
-        rc_setting_parse(settings[n], &setting);
-        need(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
-        need(rc_schedule_make(policy, n_threads, mem, &subjects[n].schedule, &err), &err);
-        rc_run_options options = {.seed = 1, .n_micro_batches = 1};
-        need(rc_run_open(subjects[n].schedule, &options, &subjects[n].run, &err), &err);
-        rc_run_init_weights(subjects[n].run);
+    for (int i = 0; i < 3; i++) {
+        need(RC_NEW(mem, &at[i], OPERAND_ROOM, &err), &err);
+        for (size_t k = 0; k < OPERAND_ROOM; k++)
+            at[i][k] = (float)(k % 13) * 0.01f;
     }
-    for (int step = 0; step < N_WARM + N_STEPS; step++)
-        for (int i = 0; i < n; i++) {
-            double seconds = step_once(&subjects[i], tokens, step);
-            if (step >= N_WARM)
-                subjects[i].seconds[step - N_WARM] = seconds;
-        }
+    int n = open_subjects(graph, n_threads, subjects, mem);
+    for (int round = 0; round < N_WARM + N_STEPS; round++) {
+        b = measure_bound(graph, at, n_threads);
+        run_round(subjects, n, tokens, &b, round);
+    }
     print_ops(&subjects[0], N_WARM + N_STEPS);
-    bound b = measure_bound(graph, n_threads);
-    double practical = b.fwd + b.bwd + b.attention + b.optimizer;
-    printf("\nbound, ms a step: products %.1f + %.1f, attention %.1f, optimizer %.1f; best "
-           "product "
-           "%.0f GFLOP/s\n",
-           b.fwd * 1e3, b.bwd * 1e3, b.attention * 1e3, b.optimizer * 1e3, b.best_rate * 1e-9);
-    printf("practical bound %.0f tokens/s at %d threads\n\n", (double)n_tokens / practical,
-           n_threads);
-    double control = median(subjects[0].seconds, N_STEPS);
-    double rate =
-        (double)(subjects[0].schedule->fwd_flops + subjects[0].schedule->bwd_flops) / control;
-    printf("%-24s %10s %10s %10s %8s %10s %10s\n", "setting", "ms", "tokens/s", "of bound",
-           "time", "peak MiB", "overhead");
-    for (int i = 0; i < n; i++) {
-        double ms = median(subjects[i].seconds, N_STEPS);
-        /* time added over the time its replayed FLOPs take at the control's own rate */
-        double replay = (double)subjects[i].schedule->recompute_flops / rate;
-        printf("%-24s %10.1f %10.0f %9.0f%% %7.3fx %10.0f", subjects[i].setting, ms * 1e3,
-               (double)n_tokens / ms, 100 * practical / ms, ms / control,
-               (double)subjects[i].schedule->arena_bytes / 1048576);
-        if (replay > 0)
-            printf(" %9.2fx", (ms - control) / replay);
-        printf("\n");
+    print_bound(&b, n_tokens, n_threads);
+    printf("%-24s %10s %10s %10s %9s %10s %10s %10s\n", "setting", "ms", "tokens/s", "of bound",
+           "time", "peak MiB", "FLOPs", "overhead");
+    for (int i = 0; i < n; i++)
+        print_subject(&subjects[i], &subjects[0], n_tokens);
+    for (int i = 0; i < n; i++)
         rc_run_close(subjects[i].run);
-    }
     rc_arena_close(mem);
     return 0;
 }
