@@ -103,6 +103,9 @@ typedef struct rc_op_facts {
     /* Scratch bytes of a kernel at a thread count; NULL is none. */
     int64_t (*fwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
     int64_t (*bwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
+    /* Bytes at most that the math library takes and gives back by itself during one call, beside
+     * the scratch; NULL is none. Measured of the library, not promised by it. */
+    int64_t (*library_bytes)(const rc_op_attr *attr, int n_threads);
     double tolerance; /* relative, of the kernel in f32 against the naive double version */
 } rc_op_facts;
 

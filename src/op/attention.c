@@ -8,20 +8,21 @@
 static int64_t n_pairs(const rc_op_attr *attr)
 {
     const int64_t s = attr->s;
-    return attr->b * attr->a * (attr->is_causal ? s * (s + 1) / 2 : s * s);
+    const int64_t heads = rc_op_times(attr->b, attr->a);
+    return rc_op_times(heads, attr->is_causal ? s * (s + 1) / 2 : s * s);
 }
 
 /* scores and output: 2 d each per pair (Dao 2023, FlashAttention-2, section 4.1: 4 s^2 d a, halved
  * for a causal mask) */
 static int64_t fwd_flops(const rc_op_attr *attr)
 {
-    return 4 * attr->d * n_pairs(attr);
+    return rc_op_times(4 * attr->d, n_pairs(attr));
 }
 
 /* five products: the scores again, dp, dv, dk, dq (Dao 2023, section 4.1: 2.5 times forward) */
 static int64_t bwd_flops(const rc_op_attr *attr)
 {
-    return 10 * attr->d * n_pairs(attr);
+    return rc_op_times(10 * attr->d, n_pairs(attr));
 }
 
 static int64_t fwd_scratch_bytes(const rc_op_attr *attr, rc_dtype dtype, int n_threads)

@@ -4,12 +4,21 @@
 /* the whole square, masked or not: 2 s^2 d per head (Korthikanti et al. 2022, appendix A) */
 static int64_t fwd_flops(const rc_op_attr *attr)
 {
-    return 2 * attr->b * attr->a * attr->s * attr->s * attr->d;
+    const int64_t squares = rc_op_times(rc_op_times(attr->b, attr->a), attr->s * attr->s);
+    return rc_op_times(2 * attr->d, squares);
 }
 
 static int64_t bwd_flops(const rc_op_attr *attr)
 {
-    return 2 * fwd_flops(attr);
+    return rc_op_times(2, fwd_flops(attr));
+}
+
+/* each thread works on a product of its own: [s,s] over d, [s,d] over s */
+static int64_t library_bytes(const rc_op_attr *attr, int n_threads)
+{
+    const int64_t square = rc_op_gemm_library_bytes(attr->s, attr->d, 1);
+    const int64_t rows = rc_op_gemm_library_bytes(attr->d, attr->s, 1);
+    return n_threads * (square > rows ? square : rows);
 }
 
 const rc_op_facts rc_op_attn_scores = {
@@ -20,5 +29,6 @@ const rc_op_facts rc_op_attn_scores = {
     .grads = RC_BIT(0) | RC_BIT(1),
     .fwd_flops = fwd_flops,
     .bwd_flops = bwd_flops,
+    .library_bytes = library_bytes,
     .tolerance = 5e-6,
 };

@@ -32,6 +32,7 @@ const op_case op_cases[] = {
     {CASE("one row", linear) LINEAR(1, 130, 7)},
     {CASE("one column", linear) LINEAR(70, 1, 1)},
     {CASE("long", linear) LINEAR(600, 20, 200)},
+    {CASE("deep", linear) LINEAR(130, 700, 65)},
 
     {CASE("halves", rope) ROPE(70, 2, 4, 12, 12), .gap = 5},
     {CASE("part", rope) ROPE(9, 3, 2, 11, 6)},
