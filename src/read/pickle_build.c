@@ -143,7 +143,7 @@ static rc_code reserve_frames(rc_pickle *p, size_t n)
 static rc_code stack_of_items(rc_pickle *p, const rc_pv *items, size_t n, uint32_t *stack)
 {
     *stack = 0;
-    uint32_t hash = RC_STACK_SEED, frame;
+    uint32_t hash = p->names->seed, frame;
     RC_TRY(reserve_frames(p, n));
     for (size_t i = 0; i < n; i++) {
         if (!frame_of(p, items[i], &frame))

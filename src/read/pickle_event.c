@@ -108,7 +108,7 @@ static rc_code stack_of_box(rc_pickle *p, const rc_pickle_box *box, uint32_t *st
 {
     uint32_t *ids;
     RC_TRY(RC_NEW(p->mem, &ids, box->n, p->err));
-    uint32_t hash = RC_STACK_SEED;
+    uint32_t hash = p->names->seed;
     for (uint32_t i = 0; i < box->n; i++) {
         RC_TRY(frame_at(p, box->items[i], &ids[i], problem));
         if (problem->text)

@@ -203,7 +203,7 @@ static cursor read_new_frames(rc_pickle *p, draft *d, cursor at)
         }
     }
     size_t n = 0;
-    uint32_t hash = RC_STACK_SEED;
+    uint32_t hash = p->names->seed;
     at = read_frame_ids(p, d, at + is_marked, &n, &hash);
     if (!at || *at != (is_marked ? 'e' : 'a') || n == 0)
         return NULL;

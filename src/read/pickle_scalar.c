@@ -69,7 +69,7 @@ static rc_code long_text(rc_pickle *p, uint64_t n, rc_pv *out)
     unsigned char head[RC_PICKLE_STRING_KEPT];
     RC_TRY(rc_pickle_need(p, sizeof head));
     memcpy(head, p->at, sizeof head);
-    uint32_t hash = RC_STACK_SEED;
+    uint32_t hash = p->names->seed;
     for (uint64_t left = n; left > 0;) {
         RC_TRY(rc_pickle_need(p, left < 8 ? (size_t)left : 8));
         size_t here = (size_t)(p->end - p->at), n_cut;

@@ -141,9 +141,9 @@ rc_code rc_snapshot_names_bump(rc_snapshot_names *names, size_t n_bytes, void **
 }
 
 /* Mixes 8 bytes at a time; strings of a snapshot are short and few. */
-static uint32_t hash_bytes(const unsigned char *bytes, size_t n)
+static uint32_t hash_bytes(uint32_t seed, const unsigned char *bytes, size_t n)
 {
-    uint64_t h = n * 0x9E3779B97F4A7C15u;
+    uint64_t h = (n + ((uint64_t)seed << 32)) * 0x9E3779B97F4A7C15u;
     for (; n >= 8; n -= 8, bytes += 8) {
         uint64_t word;
         memcpy(&word, bytes, 8);
@@ -192,7 +192,7 @@ static uint32_t find_string(const rc_snapshot_names *names, const unsigned char 
 rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,
                         bool *is_new, rc_error *err)
 {
-    uint32_t hash = hash_bytes(bytes, n_bytes);
+    uint32_t hash = hash_bytes(names->seed, bytes, n_bytes);
     *id = find_string(names, bytes, n_bytes, n_bytes, hash);
     *is_new = *id == 0;
     return *is_new ? add_string(names, bytes, n_bytes, n_bytes, hash, id, err) : RC_OK;
@@ -209,7 +209,7 @@ rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_fram
                        rc_error *err)
 {
     uint32_t hash = rc_stack_hash(
-        rc_stack_hash(rc_stack_hash(RC_STACK_SEED, frame->name), frame->filename),
+        rc_stack_hash(rc_stack_hash(names->seed, frame->name), frame->filename),
         (uint32_t)frame->line);
     size_t at = set_first(&names->frame_set, hash);
     while ((*id = set_next(&names->frame_set, hash, &at)) != 0) {
@@ -259,6 +259,7 @@ rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error
 #undef RC_WORD
     };
     *names = (rc_snapshot_names){.mem = mem,
+                        .seed = (uint32_t)((uintptr_t)names >> 4) * 0x85EBCA6Bu,
                         .strings = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_string)},
                         .frames = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_frame)},
                         .stacks = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_stack)},

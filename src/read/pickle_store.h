@@ -57,6 +57,9 @@ typedef struct rc_id_set {
 
 struct rc_snapshot_names {
     rc_arena *mem;
+    /* Differs from run to run, so that no file can be made of names that collide; no result
+     * depends on it, for ids are given in the order of the file. */
+    uint32_t seed;
     unsigned char *bump;
     size_t n_bump;
     rc_pages strings; /* of rc_snapshot_string */
@@ -84,8 +87,7 @@ RC_MUST_CHECK
 rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_frame *frame, uint32_t *id,
                        rc_error *err);
 
-/* Hash of a list of frame ids, taken one at a time. */
-enum { RC_STACK_SEED = 0x1E3779B9 };
+/* Hash of a list of frame ids, taken one at a time from the names' seed on. */
 static inline uint32_t rc_stack_hash(uint32_t hash, uint32_t frame)
 {
     return (hash ^ frame) * 0x9E3779B1u + (hash >> 15);

@@ -1,0 +1,247 @@
+/* snapshot.h — what a CUDA memory snapshot tells: peaks, who holds them, fragmentation, OOM.
+ *
+ * takes  a snapshot file (snapshot_file.h)
+ * gives  rc_snapshot: per device the replayed trace and the segments at the end
+ *
+ * Requested bytes come from the trace and are exact; rounded bytes come from segments and blocks.
+ * Where rounded bytes of a past moment are shown they are an estimate: the final block where it is
+ * still there, else the request rounded up to 512 (at most 1 MiB low for each large block).
+ * Strings come from the file: print them through a report.
+ */
+#ifndef RECOMPUTE_SNAPSHOT_H
+#define RECOMPUTE_SNAPSHOT_H
+
+#include <recompute/snapshot_file.h>
+#include <recompute/table.h>
+
+/* Rows of src/defs/snapshot_labels.def, and three more: unattributed (no Python frames), other,
+ * before_recording. */
+enum { RC_SNAPSHOT_LABEL_COUNT = 28 };
+RC_API const char *rc_snapshot_label_name(int label);
+
+typedef enum rc_snapshot_phase {
+    RC_SNAPSHOT_BUILD,
+    RC_SNAPSHOT_FORWARD,
+    RC_SNAPSHOT_RECOMPUTE,
+    RC_SNAPSHOT_BACKWARD,
+    RC_SNAPSHOT_OPTIMIZER,
+    RC_SNAPSHOT_NO_FRAMES, /* in training almost always backward, from C++ */
+    RC_SNAPSHOT_OTHER,
+    RC_SNAPSHOT_PHASE_COUNT
+} rc_snapshot_phase;
+RC_API const char *rc_snapshot_phase_name(rc_snapshot_phase phase);
+
+/* A moment to look at, besides the peak and the last OOM. */
+typedef enum rc_moment_kind {
+    RC_MOMENT_NONE,
+    RC_MOMENT_INDEX,    /* after this event of each trace */
+    RC_MOMENT_TIME_US,  /* Unix time */
+    RC_MOMENT_SINCE_US, /* since the trace's first event */
+    RC_MOMENT_END
+} rc_moment_kind;
+typedef struct rc_moment {
+    rc_moment_kind kind;
+    int64_t value;
+} rc_moment;
+/* "#1200", "1760000840019052", "2.5s", "250ms", "40us", "end"; false when it is none of them */
+RC_API bool rc_moment_parse(const char *text, rc_moment *moment);
+
+typedef struct rc_live_entry {
+    uint64_t addr;
+    int64_t size_bytes; /* requested */
+    uint32_t stack;     /* of the allocation */
+    uint32_t number;    /* event index + 1 */
+} rc_live_entry;
+
+/* Allocations of one stack. */
+typedef struct rc_stack_tally {
+    uint32_t stack;
+    int64_t requested_bytes, rounded_bytes, count; /* rounded: an estimate */
+} rc_stack_tally;
+
+/* What was allocated at one moment of one trace. */
+typedef struct rc_live_set {
+    bool is_set;
+    int64_t event_index; /* -1: before the first event */
+    int64_t time_us;
+    bool has_time;
+    int64_t net_bytes;      /* requested, against the start of the trace */
+    int64_t before_bytes;   /* requested before the recording began and still held */
+    int64_t reserved_bytes; /* at that moment */
+    rc_live_entry *at;      /* allocations of the trace, in no order */
+    size_t n;
+    int64_t traced_bytes; /* their sum */
+    rc_stack_tally *tallies; /* the same by stack, in no order */
+    size_t n_tallies;
+} rc_live_set;
+
+/* An active block at the end of the recording. */
+typedef struct rc_final_block {
+    int device;
+    uint64_t addr;
+    int64_t size_bytes, requested_bytes;
+    uint32_t stack;
+} rc_final_block;
+
+typedef struct rc_label_traffic {
+    int64_t bytes, count;
+} rc_label_traffic;
+
+typedef struct rc_snapshot_device {
+    int device;
+    int64_t n_events, n_actions[RC_ACTION_COUNT];
+    bool has_time;
+    int64_t first_us, last_us;
+    int64_t alloc_bytes; /* of all allocations together */
+    rc_label_traffic traffic[RC_SNAPSHOT_LABEL_COUNT];
+    int64_t n_unmatched_frees, unmatched_bytes; /* of what was allocated before the recording */
+    int64_t n_double_allocs, n_backward_times;  /* oddities of the file */
+    int64_t ring_max_entries;                   /* -1 unknown */
+    int has_overflowed;                         /* 0, 1, -1 unknown */
+
+    int64_t end_requested_bytes; /* of the final active blocks */
+    int64_t end_reserved_bytes;
+    int64_t baseline_requested_bytes, baseline_reserved_bytes; /* at the start of the trace */
+    int64_t baseline_check_bytes; /* the same, from unmatched frees and untraced blocks */
+    int64_t peak_reserved_bytes, peak_reserved_index;
+    const rc_final_block *final_blocks; /* [n_final_blocks] by address */
+    size_t n_final_blocks;
+    /* final blocks that no event of the trace made, by stack: held all through the recording */
+    rc_stack_tally *untraced;
+    size_t n_untraced;
+    rc_live_set peak; /* of requested bytes */
+    rc_live_set moment;
+    rc_live_set oom; /* at the last out-of-memory event */
+} rc_snapshot_device;
+
+/* Free and used bytes of one (device, pool, size class, stream), or of many together. */
+typedef struct rc_pool_stats {
+    int device; /* -1 all */
+    bool is_small, is_expandable;
+    int64_t stream, pool_id[2];
+    int64_t n_segments, n_blocks, n_inactive_blocks;
+    int64_t reserved_bytes, allocated_bytes, active_bytes, requested_bytes;
+    int64_t largest_inactive_bytes;
+    int64_t releasable_bytes; /* in segments with no active block */
+} rc_pool_stats;
+
+typedef struct rc_oom {
+    int device;
+    int64_t event_index;
+    int64_t size_bytes; /* rounded request */
+    int64_t device_free_bytes, stream;
+    int64_t needed_bytes; /* what the driver would have had to give */
+    uint32_t stack;
+    bool is_small;
+    int64_t largest_bytes; /* biggest free block of the right pool, class and stream */
+    int64_t same_bytes, other_stream_bytes, private_bytes, other_class_bytes; /* free */
+    int64_t allocated_bytes, reserved_bytes; /* requested, and reserved before the cache was freed */
+    const char *verdict;
+} rc_oom;
+
+typedef struct rc_frame_book rc_frame_book;
+
+typedef struct rc_snapshot {
+    const rc_snapshot_file *file;
+    rc_frame_book *book;
+    rc_final_block *final_blocks; /* [n_final_blocks] by device, then by address */
+    size_t n_final_blocks;
+    rc_snapshot_device *devices; /* with a trace, by device number */
+    size_t n_devices;
+    rc_pool_stats total;
+    rc_pool_stats *by_device; /* [n_by_device] of devices with segments */
+    size_t n_by_device;
+    rc_pool_stats *pools; /* [n_pools] */
+    size_t n_pools;
+    rc_oom *ooms; /* up to the last 256 */
+    size_t n_ooms;
+    int64_t n_oom_events;
+    rc_arena *mem;
+} rc_snapshot;
+
+/* One change of a trace, in order; for timelines and steps. */
+typedef struct rc_change {
+    int64_t index, time_us; /* time 0 when the file has none */
+    int64_t delta_bytes;    /* requested */
+    int64_t reserved_delta_bytes;
+    int label; /* of the allocation made or freed; before_recording for unmatched frees */
+    rc_snapshot_phase phase; /* of the event's own stack, for allocations */
+    bool has_time, is_alloc;
+} rc_change;
+typedef struct rc_snapshot_watch {
+    void *state;
+    rc_code (*change)(void *state, uint32_t trace, const rc_change *change, rc_error *err);
+} rc_snapshot_watch;
+
+/**
+ * Reads and replays a snapshot in one pass.
+ *
+ * takes   path    as rc_snapshot_read
+ *         moment  also to be kept; NULL none
+ *         watch   gets every change of memory; NULL none
+ * gives   *out    see above
+ * errors  as rc_snapshot_read; RC_E_INPUT when counters overflow
+ * cost    one pass over the file; no memory per event but for live allocations
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_make(const char *path, const rc_moment *moment,
+                                const rc_snapshot_watch *watch, rc_arena *mem,
+                                rc_snapshot **out, rc_refusal *refusal, rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_make_bytes(const void *bytes, size_t n_bytes, const rc_moment *moment,
+                                      const rc_snapshot_watch *watch, rc_arena *mem,
+                                      rc_snapshot **out, rc_refusal *refusal, rc_error *err);
+
+/* ---- groups ---- */
+
+typedef enum rc_group_kind {
+    RC_GROUP_SOURCE, /* function@file.py:line, innermost frame of the program itself */
+    RC_GROUP_MODULE, /* its file */
+    RC_GROUP_LABEL,
+    RC_GROUP_PHASE,
+    RC_GROUP_LABEL_PHASE,
+    RC_GROUP_NATIVE /* C++ function, for stacks without Python frames only */
+} rc_group_kind;
+
+typedef struct rc_group {
+    const char *name;
+    int64_t requested_bytes, rounded_bytes, count; /* rounded: an estimate */
+} rc_group;
+
+/* Live allocations by name, largest first, then by name. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_group(const rc_snapshot *snapshot, const rc_live_set *set,
+                                 rc_group_kind kind, rc_arena *mem, rc_group **out, size_t *n,
+                                 rc_error *err);
+/* The same for what was held all through the recording. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_group_untraced(const rc_snapshot *snapshot,
+                                          const rc_snapshot_device *device, rc_group_kind kind,
+                                          rc_arena *mem, rc_group **out, size_t *n,
+                                          rc_error *err);
+
+/* ---- reports ---- */
+
+typedef struct rc_snapshot_view {
+    int device;    /* -1 all */
+    int64_t n_top; /* most rows of a list of holders; 0 all */
+    bool is_brief; /* for people: leaves out what only programs need */
+} rc_snapshot_view;
+
+/* Everything: settings, devices, peaks with who holds them, pools, OOM. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_overview(const rc_snapshot *snapshot, const rc_snapshot_view *view,
+                                    rc_report *report, rc_error *err);
+typedef enum rc_live_which { RC_LIVE_PEAK, RC_LIVE_MOMENT, RC_LIVE_OOM } rc_live_which;
+/* Who holds memory at one moment, and the largest allocations. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_live_report(const rc_snapshot *snapshot, rc_live_which which,
+                                       const rc_snapshot_view *view, rc_report *report,
+                                       rc_error *err);
+/* What explains the difference of two peaks; the rows of each table add up to it. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_compare(const rc_snapshot *a, const rc_snapshot *b,
+                                   const rc_snapshot_view *view, rc_arena *mem,
+                                   rc_report *report, rc_error *err);
+
+#endif
