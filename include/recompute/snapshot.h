@@ -136,7 +136,8 @@ typedef struct rc_oom {
     int64_t largest_bytes; /* biggest free block of the right pool, class and stream */
     int64_t same_bytes, other_stream_bytes, private_bytes, other_class_bytes; /* free */
     int64_t allocated_bytes, reserved_bytes; /* requested, and reserved before the cache was freed */
-    const char *verdict;
+    const char *verdict;     /* fragmentation, capacity or race */
+    const char *enough_with; /* other_streams or private_pools: free there, and enough; else NULL */
 } rc_oom;
 
 typedef struct rc_frame_book rc_frame_book;
@@ -243,5 +244,54 @@ RC_MUST_CHECK
 RC_API rc_code rc_snapshot_compare(const rc_snapshot *a, const rc_snapshot *b,
                                    const rc_snapshot_view *view, rc_arena *mem,
                                    rc_report *report, rc_error *err);
+
+/* ---- timelines ---- */
+
+/* Memory over time by label, in at most `n_columns` columns. A column holds the labels at the moment
+ * of its highest total, so no peak is lost however long the trace is. */
+typedef struct rc_snapshot_timeline {
+    int device;
+    bool is_time;        /* columns are of equal time, else of equal numbers of events */
+    double column_width; /* seconds or events */
+    size_t n_columns;
+    int64_t *bytes; /* [RC_SNAPSHOT_LABEL_COUNT][n_columns] requested */
+    int64_t *reserved_bytes; /* [n_columns] highest of the column */
+    int64_t peak_bytes;
+} rc_snapshot_timeline;
+
+/* takes   by_events  columns of events although the file has times
+ *         device     -1: the one with the highest peak
+ * errors  as rc_snapshot_make; RC_E_INPUT when the device has no events */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_timeline_make(const char *path, bool by_events, int device,
+                                         rc_arena *mem, rc_snapshot_timeline **out,
+                                         rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_timeline_table(const rc_snapshot_timeline *timeline, rc_arena *mem,
+                                          rc_table **out, rc_error *err);
+
+/* ---- steps and regions ---- */
+
+/* Each training step: its peak, what it left behind. Steps are the file's ProfilerStep marks, else
+ * its Optimizer.step marks, else the turns from optimizer to forward in the stacks. Reads the file
+ * twice, so not from standard input. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_steps(const char *path, const rc_snapshot_view *view, rc_arena *mem,
+                                 rc_report *report, rc_error *err);
+/* The marked regions (record_function): peak inside, allocated inside, what each left behind. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_regions(const char *path, const rc_snapshot_view *view, rc_arena *mem,
+                                   rc_report *report, rc_error *err);
+
+/* ---- export ---- */
+
+/* Writes events.csv, stacks.csv, frames.csv, segments.csv, blocks.csv and annotations.csv. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_export_csv(const char *path, const char *folder, rc_arena *mem,
+                                      rc_report *report, rc_error *err);
+/* Writes the same as tables of one SQLite database; an existing file is replaced. */
+RC_MUST_CHECK
+RC_API rc_code rc_snapshot_export_sqlite(const char *path, const char *to, rc_arena *mem,
+                                         rc_report *report, rc_error *err);
 
 #endif

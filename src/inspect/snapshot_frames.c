@@ -217,7 +217,12 @@ static unsigned char label_of(const rc_frame_book *book, const rc_snapshot_stack
     unsigned char label = 0;
     while (label < N_RULES && !(labels >> label & 1))
         label++;
-    return label < N_RULES ? label : LABEL_OTHER;
+    if (label == N_RULES)
+        return LABEL_OTHER;
+    unsigned char first = 0; /* rows may share a label: its number is the first one's */
+    while (strcmp(rules[first].label, rules[label].label) != 0)
+        first++;
+    return first;
 }
 
 static rc_code reach_frame(rc_frame_book *book, const rc_snapshot_names *names, uint32_t frame,

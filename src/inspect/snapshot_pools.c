@@ -125,16 +125,21 @@ static int64_t segment_bytes_for(int64_t size_bytes, bool is_expandable)
 
 static const char *verdict_of(const rc_oom *oom)
 {
-    int64_t could = oom->device_free_bytes + oom->same_bytes;
     if (oom->largest_bytes >= oom->size_bytes)
         return "race"; /* memory came free between the failure and the dump */
+    return oom->device_free_bytes + oom->same_bytes >= oom->needed_bytes ? "fragmentation"
+                                                                         : "capacity";
+}
+
+/* Free memory that was in the wrong place for this request, where it would have been enough. */
+static const char *helper_of(const rc_oom *oom)
+{
+    int64_t could = oom->device_free_bytes + oom->same_bytes;
     if (could >= oom->needed_bytes)
-        return "fragmentation";
+        return NULL;
     if (could + oom->other_stream_bytes >= oom->needed_bytes)
-        return "wrong_stream";
-    if (could + oom->private_bytes >= oom->needed_bytes)
-        return "private_pools";
-    return "capacity";
+        return "other_streams";
+    return could + oom->private_bytes >= oom->needed_bytes ? "private_pools" : NULL;
 }
 
 void rc_pools_judge_oom(const rc_snapshot *snapshot, const int64_t pool_id[2], rc_oom *oom)
@@ -161,4 +166,5 @@ void rc_pools_judge_oom(const rc_snapshot *snapshot, const int64_t pool_id[2], r
     }
     oom->needed_bytes = segment_bytes_for(oom->size_bytes, is_expandable);
     oom->verdict = verdict_of(oom);
+    oom->enough_with = helper_of(oom);
 }

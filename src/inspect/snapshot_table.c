@@ -187,17 +187,9 @@ static rc_code add_traffic(const rc_snapshot *snapshot, const rc_snapshot_view *
                          N(columns), &table, err));
     for (size_t i = 0; i < snapshot->n_devices; i++) {
         const rc_snapshot_device *device = &snapshot->devices[i];
-        rc_label_traffic sums[RC_SNAPSHOT_LABEL_COUNT];
-        memcpy(sums, device->traffic, sizeof sums);
+        const rc_label_traffic *sums = device->traffic;
         for (int a = 0; a < RC_SNAPSHOT_LABEL_COUNT && rc_view_shows(view, device->device); a++) {
             rc_cell *row;
-            /* two rules may share a label */
-            for (int b = a + 1; b < RC_SNAPSHOT_LABEL_COUNT; b++)
-                if (strcmp(rc_snapshot_label_name(a), rc_snapshot_label_name(b)) == 0) {
-                    sums[a].bytes += sums[b].bytes;
-                    sums[a].count += sums[b].count;
-                    sums[b] = (rc_label_traffic){0};
-                }
             if (sums[a].count == 0)
                 continue;
             RC_TRY(rc_table_add_row(table, &row, err));
@@ -341,6 +333,7 @@ static rc_code add_ooms(const rc_snapshot *snapshot, const rc_snapshot_view *vie
         {"largest_free_block_same_pool_bytes", "largest block that could serve", RC_UNIT_BYTES},
         {"free_same_pool_bytes", "free in its pool", RC_UNIT_BYTES},
         {"verdict", NULL, RC_UNIT_TEXT},
+        {"enough_with", "enough with", RC_UNIT_TEXT},
         {"source", NULL, RC_UNIT_TEXT},
         {"label", NULL, RC_UNIT_TEXT},
         {"phase", NULL, RC_UNIT_TEXT},
@@ -373,17 +366,18 @@ static rc_code add_ooms(const rc_snapshot *snapshot, const rc_snapshot_view *vie
         row[4] = rc_cell_int(oom->largest_bytes);
         row[5] = rc_cell_int(oom->same_bytes);
         row[6] = rc_cell_text(oom->verdict);
-        row[7] = rc_cell_text(source);
-        row[8] = rc_cell_text(rc_snapshot_label_name(facts.label));
-        row[9] = rc_cell_text(rc_snapshot_phase_name((rc_snapshot_phase)facts.phase));
-        row[10] = rc_cell_int(oom->other_stream_bytes);
-        row[11] = rc_cell_int(oom->private_bytes);
-        row[12] = rc_cell_int(oom->other_class_bytes);
-        row[13] = rc_cell_int(oom->needed_bytes);
-        row[14] = rc_cell_int(oom->allocated_bytes);
-        row[15] = rc_cell_int(oom->reserved_bytes);
-        row[16] = rc_cell_int(oom->stream);
-        row[17] = rc_cell_text(oom->is_small ? "small" : "large");
+        row[7] = rc_cell_text(oom->enough_with);
+        row[8] = rc_cell_text(source);
+        row[9] = rc_cell_text(rc_snapshot_label_name(facts.label));
+        row[10] = rc_cell_text(rc_snapshot_phase_name((rc_snapshot_phase)facts.phase));
+        row[11] = rc_cell_int(oom->other_stream_bytes);
+        row[12] = rc_cell_int(oom->private_bytes);
+        row[13] = rc_cell_int(oom->other_class_bytes);
+        row[14] = rc_cell_int(oom->needed_bytes);
+        row[15] = rc_cell_int(oom->allocated_bytes);
+        row[16] = rc_cell_int(oom->reserved_bytes);
+        row[17] = rc_cell_int(oom->stream);
+        row[18] = rc_cell_text(oom->is_small ? "small" : "large");
     }
     rc_report_add(report, table, false);
     return RC_OK;

@@ -531,7 +531,10 @@ rc_code rc_pickle_make(rc_pickle *p, rc_unpack *from, const char *path,
                      .big = {.mem = mem, .elem_bytes = sizeof(uint64_t)},
                      .pairs = {.mem = mem, .elem_bytes = sizeof(rc_pickle_pair)},
                      .traces = {.mem = mem, .elem_bytes = sizeof(rc_pickle_trace)}};
-    RC_TRY(RC_NEW(mem, &p->buf, RC_PICKLE_WINDOW, err));
+    p->n_window = RC_PICKLE_WINDOW;
+    if (p->total_bytes >= 0 && p->total_bytes < RC_PICKLE_WINDOW)
+        p->n_window = (size_t)p->total_bytes + 1; /* one more: the end is seen at once */
+    RC_TRY(RC_NEW(mem, &p->buf, p->n_window, err));
     p->at = p->end = p->buf;
     RC_TRY(RC_NEW(mem, &p->names, 1, err));
     return rc_snapshot_names_make(mem, p->names, err);

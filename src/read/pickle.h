@@ -110,7 +110,8 @@ typedef struct rc_pickle {
     rc_refusal refusal;
 
     /* the window: bytes at .. end are unread, `window_byte` is the file offset of buf[0] */
-    unsigned char *buf;
+    unsigned char *buf; /* [n_window] */
+    size_t n_window;
     const unsigned char *at, *end;
     int64_t window_byte;
     int64_t total_bytes; /* -1 unknown */

@@ -43,13 +43,13 @@ rc_code rc_pickle_refill(rc_pickle *p)
     p->window_byte += p->at - p->buf;
     memmove(p->buf, p->at, kept);
     size_t n;
-    rc_code code = rc_unpack_read(p->from, p->buf + kept, RC_PICKLE_WINDOW - kept, &n, p->err);
+    rc_code code = rc_unpack_read(p->from, p->buf + kept, p->n_window - kept, &n, p->err);
     if (code == RC_E_INPUT)
         p->refusal = RC_REFUSAL_COMPRESSED;
     RC_TRY(code);
     p->at = p->buf;
     p->end = p->buf + kept + n;
-    p->is_end = n < RC_PICKLE_WINDOW - kept;
+    p->is_end = n < p->n_window - kept;
     return check_budget(p);
 }
 

@@ -11,7 +11,7 @@
 #include <recompute/snapshot_file.h>
 
 /* uint32_t by index; what was never written reads as 0. */
-enum { RC_WORDS_PAGE_BITS = 16, RC_WORDS_PAGE = 1 << RC_WORDS_PAGE_BITS };
+enum { RC_WORDS_PAGE_BITS = 12, RC_WORDS_PAGE = 1 << RC_WORDS_PAGE_BITS };
 typedef struct rc_words {
     rc_arena *mem;
     uint32_t **page; /* [n_pages] */

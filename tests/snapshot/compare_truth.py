@@ -146,13 +146,18 @@ def check(got, truth):
         mine = rows(got["segments_by_device"], int(i))
         if mine or want["count"]:
             check_segments(c, "segments of device %s " % i, mine[0], want)
-    check_pools(c, got["pools"], truth["segments"]["pools"])
+    # torch 2.0 does not write which pool a segment belongs to
+    knows_pools = truth["torch"] != "2.0" or "--graphs" not in truth["args"]
+    if knows_pools:
+        check_pools(c, got["pools"], truth["segments"]["pools"])
     c.equal("devices", [r["device"] for r in got["devices"]], [d["device"] for d in truth["devices"]])
     for d in truth["devices"]:
         check_device(c, got, d)
     if truth["oom"]:
         mine = rows(got["oom"], truth["oom"]["device"])[-1]
         for k, column in OOM.items():
+            if not knows_pools and (k.startswith(("free_", "largest_")) or k == "verdict") and k != "free_other_streams":
+                continue
             c.equal("oom " + k, mine[column], truth["oom"][k])
     else:
         c.equal("oom", got["oom"], [])

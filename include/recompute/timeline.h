@@ -1,0 +1,40 @@
+/* timeline.h — memory over time as stacked areas: a picture, or a page that zooms.
+ *
+ * The page opens offline: one file, no links, nothing fetched (a content security policy says so);
+ * its script draws numbers only, every text in it is escaped HTML.
+ */
+#ifndef RECOMPUTE_TIMELINE_H
+#define RECOMPUTE_TIMELINE_H
+
+#include <recompute/error.h>
+
+#include <stdio.h>
+
+enum { RC_TIMELINE_RUNS = 2 };
+
+typedef struct rc_timeline_run {
+    const char *name;
+    double column_width; /* in seconds or events */
+    size_t n_columns;
+    const int64_t *bytes;      /* [n_layers][n_columns] at the moment of each column's highest total */
+    const int64_t *line_bytes; /* [n_columns] drawn as a line, such as reserved memory; or NULL */
+    int64_t peak_bytes;
+} rc_timeline_run;
+
+typedef struct rc_timeline {
+    const char *title;
+    bool is_time;               /* columns are seconds, else events */
+    const char *const *layers;  /* [n_layers] from the bottom up */
+    size_t n_layers;
+    const char *line_name; /* of line_bytes */
+    rc_timeline_run runs[RC_TIMELINE_RUNS];
+    size_t n_runs; /* 1 or 2, drawn below each other on one scale */
+} rc_timeline;
+
+/* errors  RC_E_INPUT when there is nothing to draw, RC_E_IO */
+RC_MUST_CHECK
+RC_API rc_code rc_timeline_write_svg(const rc_timeline *timeline, FILE *to, rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_timeline_write_html(const rc_timeline *timeline, FILE *to, rc_error *err);
+
+#endif
