@@ -41,8 +41,10 @@ static rc_code spend(rc_shell_reader *r, size_t n_work, rc_error *err)
 {
     r->n_work += n_work;
     if (r->n_work > MAX_WORK)
-        return RC_FAIL(err, RC_E_RANGE, ((rc_where){.file = r->source->path}),
-                       "the script's variables expand to too much text");
+        return RC_FAIL(
+            err, RC_E_RANGE, rc_source_where(r->source, r->last_at, 1),
+            "up to here the script's words and variables are more than %d MiB of text",
+            MAX_WORK >> 20);
     return RC_OK;
 }
 
@@ -72,6 +74,7 @@ static rc_code add_byte(rc_shell_reader *r, builder *b, char byte, int32_t from,
         b->from = offsets;
         b->n_room = n_room;
     }
+    r->last_at = (size_t)from;
     b->text[b->n] = byte;
     b->from[b->n++] = from;
     b->has_any = true;
@@ -188,7 +191,7 @@ rc_code rc_shell_variable_take(rc_shell_reader *r, const char *name, size_t n,
     if (*out)
         return RC_OK;
     if (shell->n_variables == MAX_VARIABLES)
-        return RC_FAIL(err, RC_E_RANGE, ((rc_where){.file = r->source->path}),
+        return RC_FAIL(err, RC_E_RANGE, rc_source_where(r->source, r->last_at, 1),
                        "more than %d variables", MAX_VARIABLES);
     RC_TRY(RC_NEW(r->mem, out, 1, err));
     RC_TRY(rc_arena_copy(r->mem, name, n, &(*out)->name, err));

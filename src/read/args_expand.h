@@ -12,6 +12,7 @@ typedef struct rc_shell_reader {
     rc_shell *shell;
     rc_shell_variable *buckets[RC_SHELL_BUCKETS];
     size_t n_work;       /* bytes expanded and names compared so far: bounds hostile scripts */
+    size_t last_at;      /* offset of the byte added last, for messages */
     size_t n_branches;   /* if, case and loops that are open */
     bool is_conditional; /* behind && or || */
     int depth;           /* of ${a:-${b:-...}} */

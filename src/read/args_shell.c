@@ -160,12 +160,22 @@ typedef struct command {
     bool is_exporter;
 } command;
 
+/* `export`, `env`, and `declare -x` hand their variables to what is started. */
+static bool is_export(const command *c)
+{
+    static const char *const words[] = {"export", "env", NULL};
+    bool is_marked = false;
+    for (size_t i = 1; i < c->words.n; i++)
+        is_marked = is_marked || strcmp(c->words.at[i].text, "-x") == 0;
+    return is_marked || is_among(c->words.at[0].text, words);
+}
+
 static rc_code finish_command(rc_shell_reader *r, command *c, rc_error *err)
 {
     bool has_name = c->words.n > 0 && !c->is_exporter;
     for (size_t i = 0; i < c->n_assigned && has_name; i++)
         c->assigned[i]->is_exported = true;
-    for (size_t i = 1; i < c->words.n && c->is_exporter; i++) {
+    for (size_t i = 1; i < c->words.n && c->is_exporter && is_export(c); i++) {
         rc_shell_variable *variable =
             rc_shell_variable_find(r, c->words.at[i].text, c->words.at[i].n_bytes);
         if (variable)
@@ -183,9 +193,7 @@ static rc_code read_setting(rc_shell_reader *r, rc_shell_text *text, size_t n_pr
 {
     rc_shell_variable *variable;
     RC_TRY(read_assignment(r, text, n_prefix, &variable, err));
-    bool is_local = c->is_exporter && (strcmp(c->words.at[0].text, "local") == 0 ||
-                                       strcmp(c->words.at[0].text, "readonly") == 0);
-    if (c->is_exporter && !is_local)
+    if (c->is_exporter && is_export(c))
         variable->is_exported = true;
     else if (c->n_assigned < sizeof c->assigned / sizeof *c->assigned)
         c->assigned[c->n_assigned++] = variable;

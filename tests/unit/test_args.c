@@ -96,6 +96,40 @@ static void args_marks_what_only_running_would_tell(void **state)
     rc_arena_close(mem);
 }
 
+static void args_reads_the_forms_of_example_scripts(void **state)
+{
+    (void)state;
+    expect_tree(
+        rc_args_read,
+        "GPUS=2\n"
+        "NNODES=${SLURM_NNODES:-\"1\"}\n"
+        "WORLD_SIZE=$(($GPUS*$NNODES))\n"
+        "PATH_OF=${1:-\"ckpt/x\"}\n"
+        "mkdir -p \"$(dirname \"$PATH_OF\")\"\n"
+        "DTYPE=\"fp8\"\n"
+        "DTYPE_ARGS=()\n"
+        "if [[ \"$DTYPE\" == \"fp8\" ]]; then\n"
+        "    DTYPE_ARGS+=(\n"
+        "        \"--fp8-format hybrid\"\n"
+        "        \"--fp8-param-gather\"\n"
+        "    )\n"
+        "fi\n"
+        "LOG_ARGS=(\n"
+        "  #  --log-interval 1 \\\n"
+        "    --eval-iters 10 \\\n"
+        "    #--save $PATH_OF \\\n"
+        "    --load \"$PATH_OF\" \\\n"
+        ")\n"
+        "declare -a MORE=(--lr 1)\n"
+        "function run() {\n"
+        "  torchrun ${DISTRIBUTED_ARGS[@]} \"pretrain_gpt.py\" ${DTYPE_ARGS[@]} \"${LOG_ARGS[@]}\" \\\n"
+        "    ${MORE[*]} --world-size $WORLD_SIZE &> out.txt\n"
+        "}\n"
+        "set +x\n",
+        "{megatron_args: {fp8_format: 'hybrid', fp8_param_gather: T, eval_iters: 10,"
+        " load: 'ckpt/x', lr: 1, world_size: 2}}");
+}
+
 static void args_point_to_where_the_value_was_written(void **state)
 {
     (void)state;
@@ -149,7 +183,8 @@ static void args_bounds_what_a_script_expands_to(void **state)
     rc_doc *doc;
     rc_error err = {0};
     assert_int_equal(rc_args_read("x", text, strlen(text), mem, &doc, &err), RC_E_RANGE);
-    assert_non_null(strstr(err.msg, "expand to too much text"));
+    assert_non_null(strstr(err.msg, "more than 8 MiB of text"));
+    assert_int_equal(err.where.line, 1); /* where the text it was adding was written */
     rc_arena_close(mem);
 }
 
@@ -208,6 +243,7 @@ int main(void)
         cmocka_unit_test(args_follows_quotes_and_defaults),
         cmocka_unit_test(args_reads_scripts_inside_words_and_fragments),
         cmocka_unit_test(args_marks_what_only_running_would_tell),
+        cmocka_unit_test(args_reads_the_forms_of_example_scripts),
         cmocka_unit_test(args_point_to_where_the_value_was_written),
         cmocka_unit_test(args_refuses_with_position),
         cmocka_unit_test(args_bounds_what_a_script_expands_to),
