@@ -304,6 +304,8 @@ static rc_code collect_events(diag *d, rc_error *err)
     RC_TRY(event_text(d, error, &d->error_text, err));
     if (log->n_refusals > 0)
         RC_TRY(diag_safe(d->mem, log->refusals[0].text, 240, &d->refused_text, err));
+    for (size_t i = 0; i < log->n_events && d->rank < 0; i++)
+        d->rank = log->events[i].rank;
     d->exit = log->exit_code;
     d->host_percent = log->host_percent;
     d->host_used = log->host_used_gib;
