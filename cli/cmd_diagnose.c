@@ -23,7 +23,8 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     RC_TRY(rc_job_read(&files, &job, mem, err));
     RC_TRY(rc_diagnosis_make(&job, mem, &diagnosis, err));
     RC_TRY(rc_diagnosis_verify(diagnosis, err));
-    bool has_cause = diagnosis->cause != RC_CAUSE_NOT_MEMORY || diagnosis->stage != RC_STAGE_NONE;
+    bool has_cause =
+        diagnosis->cause != RC_CAUSE_NOT_MEMORY || diagnosis->stage != RC_STAGE_NONE;
     *status = has_cause ? 1 : 0;
     if (args->format == RC_FORMAT_TEXT) {
         rc_diagnosis_print(diagnosis, stdout);
@@ -35,14 +36,16 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
 }
 
 static const rc_option options[] = {
-    {"--config", "FILE", "settings: Bridge's YAML, a launch script, overrides, config.json", true},
+    {"--config", "FILE", "settings: Bridge's YAML, a launch script, overrides, config.json",
+     true},
     {"--snapshot", "FILE", "a PyTorch memory snapshot of the failure", false},
     {"--before", "FILE", "log of the run before the change, to compare with", true},
 };
 
 const rc_command rc_command_diagnose = {
     .name = "diagnose",
-    .usage = "recompute diagnose LOG|FOLDER ... [--config FILE] [--snapshot FILE] [--before LOG]",
+    .usage =
+        "recompute diagnose LOG|FOLDER ... [--config FILE] [--snapshot FILE] [--before LOG]",
     .about =
         "Says why a training job ran out of memory (or that it did not), at which stage, on which\n"
         "rank, and what to do next, with the line to paste and what the answer rests on.\n"

@@ -3,6 +3,7 @@
 
 #include <recompute/check.h>
 #include <recompute/config.h>
+#include <recompute/diagnose.h>
 #include <recompute/label.h>
 #include <recompute/op.h>
 
@@ -124,6 +125,7 @@ typedef struct list_row {
 
 static const list_row lists[] = {
     {"commands", "what the program can do", list_commands},
+    {"diagnoses", "the decision table of `recompute diagnose`", rc_diagnosis_table},
     {"fields", "every setting: its key, type, default, Megatron-LM flag", list_fields},
     {"formats", "how a report can be printed", list_formats},
     {"labels", "every recompute label and what it discards", list_labels},

@@ -12,7 +12,7 @@ typedef enum rc_job_role {
     RC_ROLE_RUN_CONFIG, /* the resolved configuration that Bridge saves */
     RC_ROLE_HF,         /* Hugging Face config.json */
     RC_ROLE_SNAPSHOT,
-    RC_ROLE_OTHER       /* no file of a job */
+    RC_ROLE_OTHER /* no file of a job */
 } rc_job_role;
 
 typedef struct rc_job_file {

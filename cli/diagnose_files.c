@@ -62,7 +62,8 @@ static rc_job_role role_by_bytes(const char *path)
         return RC_ROLE_LOG;
     if ((unsigned char)bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5)
         return RC_ROLE_SNAPSHOT;
-    if (bytes[0] == '{' && (strstr(bytes, "\"model_type\"") || strstr(bytes, "\"architectures\"")))
+    if (bytes[0] == '{' &&
+        (strstr(bytes, "\"model_type\"") || strstr(bytes, "\"architectures\"")))
         return RC_ROLE_HF;
     bool has_flags = strstr(bytes, "--num-layers") || strstr(bytes, "--micro-batch-size") ||
                      strstr(bytes, "--tensor-model-parallel-size");
@@ -202,7 +203,8 @@ static rc_code read_args(const char *path, rc_arena *mem, rc_doc **out, rc_error
     return rc_args_read(path, bytes, n_bytes, mem, out, err);
 }
 
-static rc_code add_settings(const rc_job_file *file, settings *all, rc_arena *mem, rc_error *err)
+static rc_code add_settings(const rc_job_file *file, settings *all, rc_arena *mem,
+                            rc_error *err)
 {
     rc_doc *doc = NULL;
     rc_origin_kind kind = RC_FROM_FILE;
@@ -238,10 +240,13 @@ static rc_code add_dump(const rc_log *log, settings *all, rc_arena *mem, rc_erro
         return RC_OK;
     rc_text text = {.mem = mem};
     rc_doc *doc;
-    RC_TRY(rc_text_printf(&text, err, "------------------------ arguments ------------------------\n"));
+    RC_TRY(rc_text_printf(&text, err,
+                          "------------------------ arguments ------------------------\n"));
     for (const rc_doc *node = log->settings->child; node; node = node->next)
-        RC_TRY(rc_text_printf(&text, err, "  %s ........................ %s\n", node->key, node->text));
-    RC_TRY(rc_text_printf(&text, err, "-------------------- end of arguments ---------------------\n"));
+        RC_TRY(rc_text_printf(&text, err, "  %s ........................ %s\n", node->key,
+                              node->text));
+    RC_TRY(rc_text_printf(&text, err,
+                          "-------------------- end of arguments ---------------------\n"));
     rc_error ignored = {.code = RC_OK};
     if (rc_dump_read(log->path, text.at, text.n, mem, &doc, &ignored) != RC_OK)
         return RC_OK; /* dots that were no argument dump */
@@ -253,8 +258,9 @@ static rc_code add_dump(const rc_log *log, settings *all, rc_arena *mem, rc_erro
 /* A recompute setting that was asked for and is another one in the resolved configuration. */
 static rc_code find_lost_setting(const settings *all, rc_job *job, rc_arena *mem, rc_error *err)
 {
-    static const rc_field fields[] = {RC_FIELD_recompute_granularity, RC_FIELD_recompute_modules,
-                                      RC_FIELD_recompute_method, RC_FIELD_recompute_num_layers};
+    static const rc_field fields[] = {RC_FIELD_recompute_granularity,
+                                      RC_FIELD_recompute_modules, RC_FIELD_recompute_method,
+                                      RC_FIELD_recompute_num_layers};
     rc_config *asked, *resolved;
     if (all->n_asked == 0 || all->n_resolved == 0)
         return RC_OK;

@@ -30,7 +30,11 @@ typedef enum rc_cause {
 } rc_cause;
 RC_API const char *rc_cause_name(rc_cause cause); /* "capacity-logits" */
 
-typedef enum rc_confidence { RC_CONFIDENCE_LOW, RC_CONFIDENCE_MEDIUM, RC_CONFIDENCE_HIGH } rc_confidence;
+typedef enum rc_confidence {
+    RC_CONFIDENCE_LOW,
+    RC_CONFIDENCE_MEDIUM,
+    RC_CONFIDENCE_HIGH
+} rc_confidence;
 RC_API const char *rc_confidence_name(rc_confidence confidence);
 
 /* Whose settings to write lines for. ORDER trainers */
@@ -73,7 +77,7 @@ typedef struct rc_job {
 typedef struct rc_step {
     const char *name;
     const char *what;
-    const char *paste;    /* the line to paste, NULL where there is none */
+    const char *paste; /* the line to paste, NULL where there is none */
     const char *cost;
     const char *rests_on;
 } rc_step;

@@ -32,13 +32,13 @@ RC_API const char *rc_stage_name(rc_stage stage); /* "optimizer-init" */
 
 /* What a traceback shows besides the stage; bits. */
 typedef enum rc_frames {
-    RC_FRAMES_REPLAY = 1 << 0,    /* a recompute inside backward */
-    RC_FRAMES_LOGITS = 1 << 1,    /* output layer, loss, log-probabilities */
-    RC_FRAMES_EXPERTS = 1 << 2,   /* mixture-of-experts layer or dispatch */
-    RC_FRAMES_SCORES = 1 << 3,    /* unfused attention: scores, softmax */
-    RC_FRAMES_ENGINE = 1 << 4,    /* an inference engine inside the job */
-    RC_FRAMES_PINNED = 1 << 5,    /* pinned host memory */
-    RC_FRAMES_OFFLOAD = 1 << 6,   /* moving tensors back from the host */
+    RC_FRAMES_REPLAY = 1 << 0,     /* a recompute inside backward */
+    RC_FRAMES_LOGITS = 1 << 1,     /* output layer, loss, log-probabilities */
+    RC_FRAMES_EXPERTS = 1 << 2,    /* mixture-of-experts layer or dispatch */
+    RC_FRAMES_SCORES = 1 << 3,     /* unfused attention: scores, softmax */
+    RC_FRAMES_ENGINE = 1 << 4,     /* an inference engine inside the job */
+    RC_FRAMES_PINNED = 1 << 5,     /* pinned host memory */
+    RC_FRAMES_OFFLOAD = 1 << 6,    /* moving tensors back from the host */
     RC_FRAMES_MODEL_CALL = 1 << 7, /* some module's forward ran */
     /* whose code the frames are */
     RC_FRAMES_MEGATRON = 1 << 8,
@@ -56,11 +56,11 @@ enum { RC_LOG_UNKNOWN = -1 };
 
 /* Who refused the memory. */
 typedef enum rc_oom_source {
-    RC_OOM_TORCH,        /* torch's caching allocator, with sizes */
-    RC_OOM_ASYNC,        /* torch on cudaMallocAsync: no reserve figure */
-    RC_OOM_DEVICE,       /* another device's allocator, fewer sizes */
-    RC_OOM_BARE,         /* torch's message without sizes */
-    RC_OOM_OVERFLOW      /* "more than 1EB": a negative or overflown shape */
+    RC_OOM_TORCH,   /* torch's caching allocator, with sizes */
+    RC_OOM_ASYNC,   /* torch on cudaMallocAsync: no reserve figure */
+    RC_OOM_DEVICE,  /* another device's allocator, fewer sizes */
+    RC_OOM_BARE,    /* torch's message without sizes */
+    RC_OOM_OVERFLOW /* "more than 1EB": a negative or overflown shape */
 } rc_oom_source;
 
 /* One out-of-memory message. Bytes; RC_LOG_UNKNOWN where the message does not say. */
@@ -70,12 +70,12 @@ typedef struct rc_oom {
     int rank, local_rank, gpu;
     char device[8]; /* "CUDA" "HIP" "NPU" "XPU" "MLU" "HPU" */
     int64_t requested_bytes, capacity_bytes, free_bytes;
-    int64_t allocated_bytes;  /* by torch, live */
-    int64_t reserved_bytes;   /* by torch, live and idle */
-    int64_t idle_bytes;       /* reserved and not allocated */
-    int64_t process_bytes;    /* "this process has" */
-    int64_t other_bytes;      /* sum of the other listed processes */
-    int64_t other_pid;        /* the largest of them */
+    int64_t allocated_bytes; /* by torch, live */
+    int64_t reserved_bytes;  /* by torch, live and idle */
+    int64_t idle_bytes;      /* reserved and not allocated */
+    int64_t process_bytes;   /* "this process has" */
+    int64_t other_bytes;     /* sum of the other listed processes */
+    int64_t other_pid;       /* the largest of them */
     int n_others;
     int64_t private_bytes;    /* in private pools (graphs) */
     int64_t allowed_bytes;    /* per-process fraction */
@@ -138,7 +138,7 @@ typedef struct rc_log_train {
     int64_t last_skipped, last_nan;
     int64_t global_batch, consumed_samples;
     int64_t n_zero_grad, n_nan_grad, n_without_loss, n_same_loss;
-    rc_where where;      /* the last line */
+    rc_where where; /* the last line */
     rc_where first_where;
 } rc_log_train;
 
@@ -178,21 +178,21 @@ typedef struct rc_log {
     rc_log_mismatch *mismatches; /* the first 16 */
     size_t n_mismatches, room_mismatches;
     int64_t saved_tensors, replayed_tensors; /* counts that differ; RC_LOG_UNKNOWN */
-    int64_t exit_code;                       /* of a rank that died; RC_LOG_UNKNOWN - 1 if none */
+    int64_t exit_code; /* of a rank that died; RC_LOG_UNKNOWN - 1 if none */
     int exit_rank, exit_local_rank;
     int64_t host_requested_bytes;
     double host_percent; /* host memory in use, NAN */
     double host_used_gib;
-    int first_rank;         /* of the first prefixed traceback or failure */
-    rc_stage phase;         /* the last mark: coarse */
+    int first_rank; /* of the first prefixed traceback or failure */
+    rc_stage phase; /* the last mark: coarse */
     rc_where phase_where;
-    rc_stage last_stage;    /* of the last traceback, finished or cut */
+    rc_stage last_stage; /* of the last traceback, finished or cut */
     unsigned last_frames;
-    unsigned seen_frames;   /* rc_frames of all tracebacks */
+    unsigned seen_frames; /* rc_frames of all tracebacks */
     bool has_traceback;
-    bool is_cut_short;      /* a packed file was damaged: what came before it was read */
-    bool is_expandable_on;  /* the environment or the command line says so */
-    rc_doc *settings;       /* argument dump: name → value, or NULL */
+    bool is_cut_short;     /* a packed file was damaged: what came before it was read */
+    bool is_expandable_on; /* the environment or the command line says so */
+    rc_doc *settings;      /* argument dump: name → value, or NULL */
     rc_arena *mem;
 } rc_log;
 

@@ -11,7 +11,8 @@
 _Static_assert(CLUE_COUNT <= 64, "clues are bits of one word");
 
 /* Shares of the card, from the sources in clues.def. */
-static const double IDLE_SHARE = 0.05, OTHER_SHARE = 0.10, OUTSIDE_SHARE = 0.08, FULL_SHARE = 0.90;
+static const double IDLE_SHARE = 0.05, OTHER_SHARE = 0.10, OUTSIDE_SHARE = 0.08,
+                    FULL_SHARE = 0.90;
 static const double SPREAD_PERCENT = 8;
 static const int64_t OUTSIDE_MOST = (int64_t)5 << 30, OUTSIDE_NORMAL = (int64_t)2 << 30;
 
@@ -46,8 +47,9 @@ SEE(OOM)
 }
 SEE(OOM_SIZES)
 {
-    return d->oom && (d->oom->source == RC_OOM_TORCH ||
-                      (d->oom->source == RC_OOM_DEVICE && d->capacity >= 0 && d->allocated >= 0));
+    return d->oom &&
+           (d->oom->source == RC_OOM_TORCH ||
+            (d->oom->source == RC_OOM_DEVICE && d->capacity >= 0 && d->allocated >= 0));
 }
 SEE(OOM_ASYNC)
 {
@@ -59,9 +61,9 @@ SEE(OOM_OVERFLOW)
 }
 SEE(OOM_LIBRARY)
 {
-    return HAS_ANY(d, RC_LOG_DRIVER_OOM, RC_LOG_NCCL_OOM, RC_LOG_CUBLAS_ALLOC, RC_LOG_CUDNN_ALLOC,
-                   RC_LOG_CUDNN_DEVICE_ALLOC, RC_LOG_CUFFT_ALLOC, RC_LOG_HIPBLAS_ALLOC,
-                   RC_LOG_CUBLAS_INIT);
+    return HAS_ANY(d, RC_LOG_DRIVER_OOM, RC_LOG_NCCL_OOM, RC_LOG_CUBLAS_ALLOC,
+                   RC_LOG_CUDNN_ALLOC, RC_LOG_CUDNN_DEVICE_ALLOC, RC_LOG_CUFFT_ALLOC,
+                   RC_LOG_HIPBLAS_ALLOC, RC_LOG_CUBLAS_INIT);
 }
 SEE(ENGINE_REFUSED)
 {
@@ -167,8 +169,8 @@ SEE(NAN)
 }
 SEE(OTHER_ERROR)
 {
-    return !d->oom && HAS_ANY(d, RC_LOG_ERROR, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT,
-                              RC_LOG_ILLEGAL);
+    return !d->oom &&
+           HAS_ANY(d, RC_LOG_ERROR, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_ILLEGAL);
 }
 SEE(DIED)
 {
@@ -201,8 +203,9 @@ SEE(OTHER_PROCESS)
 }
 SEE(LIMITED)
 {
-    return d->limit > 0 && d->capacity > 0 && is_share(d->capacity - d->limit, d->capacity, 0.01) &&
-           d->free_bytes >= d->request && d->request >= 0;
+    return d->limit > 0 && d->capacity > 0 &&
+           is_share(d->capacity - d->limit, d->capacity, 0.01) && d->free_bytes >= d->request &&
+           d->request >= 0;
 }
 SEE(OUTSIDE_LARGE)
 {
@@ -210,11 +213,13 @@ SEE(OUTSIDE_LARGE)
         d->free_bytes < 0 || see_LIMITED(d))
         return false;
     int64_t idle = d->idle > 0 ? d->idle : 0;
-    return d->request <= d->outside - OUTSIDE_NORMAL + d->free_bytes + idle && d->outside > idle;
+    return d->request <= d->outside - OUTSIDE_NORMAL + d->free_bytes + idle &&
+           d->outside > idle;
 }
 SEE(PRIVATE_LARGE)
 {
-    return is_share(d->private_bytes, d->capacity, IDLE_SHARE) && d->private_bytes >= d->request;
+    return is_share(d->private_bytes, d->capacity, IDLE_SHARE) &&
+           d->private_bytes >= d->request;
 }
 SEE(CARD_FULL)
 {
@@ -269,13 +274,15 @@ SEE(TENSOR_LOGITS)
     bool is_named = d->tensor && strstr(d->tensor, "logits");
     bool is_framed = (d->frames & RC_FRAMES_LOGITS) != 0;
     /* A few MiB inside the loss are not what filled the card. */
-    bool is_small = d->capacity > 0 && d->request >= 0 && !is_share(d->request, d->capacity, 0.005);
+    bool is_small =
+        d->capacity > 0 && d->request >= 0 && !is_share(d->request, d->capacity, 0.005);
     return is_named || (is_framed && !is_small);
 }
 SEE(TENSOR_SCORES)
 {
     bool is_named = d->tensor && strstr(d->tensor, "scores");
-    bool is_small = d->capacity > 0 && d->request >= 0 && !is_share(d->request, d->capacity, 0.005);
+    bool is_small =
+        d->capacity > 0 && d->request >= 0 && !is_share(d->request, d->capacity, 0.005);
     return is_named || ((d->frames & RC_FRAMES_SCORES) != 0 && !is_small);
 }
 SEE(TENSOR_EXPERTS)
@@ -313,10 +320,11 @@ SEE(FUSED_CORE_ATTN)
     if (strcmp(diag_granularity(cfg), "selective") != 0)
         return false;
     bool is_default = !cfg->recompute_modules.at;
-    bool is_only = cfg->recompute_modules.n == 1 &&
-                   strcmp(cfg->recompute_modules.at[0], "core_attn") == 0;
+    bool is_only =
+        cfg->recompute_modules.n == 1 && strcmp(cfg->recompute_modules.at[0], "core_attn") == 0;
     const char *backend = cfg->attention_backend;
-    bool is_unfused = backend && (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0);
+    bool is_unfused =
+        backend && (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0);
     return (is_default || is_only) && !is_unfused;
 }
 SEE(RAN)

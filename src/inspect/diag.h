@@ -18,10 +18,10 @@ typedef enum diag_clue {
 typedef struct diag {
     const rc_job *job;
     rc_arena *mem;
-    const rc_oom *oom;           /* the message that decides, or NULL */
-    const rc_log_event *event;   /* the event that decides where there is no such message */
-    const rc_check *check;       /* of the settings, or NULL */
-    const rc_finding *broken;    /* its first error, or NULL */
+    const rc_oom *oom;         /* the message that decides, or NULL */
+    const rc_log_event *event; /* the event that decides where there is no such message */
+    const rc_check *check;     /* of the settings, or NULL */
+    const rc_finding *broken;  /* its first error, or NULL */
     rc_trainer framework;
     uint64_t clues;
     rc_stage stage;
@@ -30,7 +30,8 @@ typedef struct diag {
     bool is_worst_first_stage, is_worst_last_stage, is_same_stage, has_stages;
 
     /* sizes, bytes */
-    int64_t request, capacity, free_bytes, allocated, idle, reserved, process, own, other, outside;
+    int64_t request, capacity, free_bytes, allocated, idle, reserved, process, own, other,
+        outside;
     int64_t limit, room, private_bytes, worst, best, state, before, after, peak, peak_reserved;
     int64_t live, largest_block, unaccounted;
     /* counts */
@@ -38,7 +39,8 @@ typedef struct diag {
     int64_t iteration, mbs, mbs_half, tp_double, cp_double, layers_heavy, layers_quarter;
     int64_t tokens_half, pp;
     /* reals */
-    double idle_percent, spread_percent, saved_percent, host_percent, host_used, grad_norm, loss;
+    double idle_percent, spread_percent, saved_percent, host_percent, host_used, grad_norm,
+        loss;
     double step_before, step_after;
     /* texts, safe to print */
     const char *tensor, *frame, *saved_dtype, *replayed_dtype, *saved_shape, *replayed_shape;
@@ -63,7 +65,8 @@ RC_MUST_CHECK
 rc_code diag_fill(const diag *d, const char *sentence, const char **out, rc_error *err);
 /* A copy that is safe to print, cut at `most` bytes. */
 RC_MUST_CHECK
-rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out, rc_error *err);
+rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out,
+                  rc_error *err);
 const char *diag_size(int64_t bytes, bool is_decimal, char buf[64]);
 /* steps.c: the row's steps that can act here. */
 RC_MUST_CHECK

@@ -71,10 +71,10 @@ const char *rc_cause_name(rc_cause cause)
 {
     /* ORDER causes */
     static const char *const names[RC_CAUSE_COUNT] = {
-        "fragmentation",           "capacity-activations", "capacity-model-state",
-        "capacity-logits",         "capacity-optimizer-init", "config-invalid",
-        "recompute-mismatch",      "non-pytorch-memory",   "imbalance",
-        "not-memory",              "insufficient-data"};
+        "fragmentation",      "capacity-activations",    "capacity-model-state",
+        "capacity-logits",    "capacity-optimizer-init", "config-invalid",
+        "recompute-mismatch", "non-pytorch-memory",      "imbalance",
+        "not-memory",         "insufficient-data"};
     return (size_t)cause < RC_CAUSE_COUNT ? names[cause] : "";
 }
 
@@ -88,7 +88,7 @@ const char *rc_confidence_name(rc_confidence confidence)
 static rc_stage stage_of(const diag *d, const row *at)
 {
     static const char *const calm[] = {"zero_grad_plain", "compared", "compared_core_attn",
-                                       "nothing_failed",  "nan"};
+                                       "nothing_failed", "nan"};
     if (strncmp(at->name, "zero_grad", 9) == 0 && at->cause == RC_CAUSE_RECOMPUTE_MISMATCH)
         return RC_STAGE_BACKWARD;
     if (strcmp(at->name, "nan") == 0 && rc_log_find(d->job->log, RC_LOG_NAN_LOSS))
@@ -144,11 +144,13 @@ rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err)
 {
     bool is_whole = diagnosis->row && diagnosis->why && diagnosis->falsify && diagnosis->source;
     if (!is_whole || diagnosis->n_steps == 0)
-        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "row %s has no reason, no counter-test or no step",
+        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE,
+                       "row %s has no reason, no counter-test or no step",
                        diagnosis->row ? diagnosis->row : "?");
     for (size_t i = 0; i < diagnosis->n_steps; i++)
         if (!diagnosis->steps[i].what)
-            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "step %s says nothing", diagnosis->steps[i].name);
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "step %s says nothing",
+                           diagnosis->steps[i].name);
     return RC_OK;
 }
 
@@ -160,8 +162,8 @@ static rc_code clue_text(rc_arena *mem, uint64_t needed, uint64_t without, const
     for (size_t i = 0; i < CLUE_COUNT; i++) {
         bool is_needed = (needed >> i & 1) != 0, is_without = (without >> i & 1) != 0;
         if (is_needed || is_without)
-            RC_TRY(rc_text_printf(&text, err, "%s%s%s", text.n ? "; " : "", is_without ? "not: " : "",
-                                  diag_clue_meaning((diag_clue)i)));
+            RC_TRY(rc_text_printf(&text, err, "%s%s%s", text.n ? "; " : "",
+                                  is_without ? "not: " : "", diag_clue_meaning((diag_clue)i)));
     }
     *out = text.n ? text.at : "anything else";
     return RC_OK;
@@ -169,13 +171,12 @@ static rc_code clue_text(rc_arena *mem, uint64_t needed, uint64_t without, const
 
 rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err)
 {
-    static const rc_column columns[] = {{"row", NULL, RC_UNIT_TEXT},
-                                        {"when", NULL, RC_UNIT_TEXT},
-                                        {"diagnosis", NULL, RC_UNIT_TEXT},
-                                        {"confidence", NULL, RC_UNIT_TEXT},
-                                        {"next", NULL, RC_UNIT_TEXT},
-                                        {"rests_on", NULL, RC_UNIT_TEXT}};
-    RC_TRY(rc_table_make(mem, "diagnoses", NULL, columns, sizeof columns / sizeof *columns, out, err));
+    static const rc_column columns[] = {
+        {"row", NULL, RC_UNIT_TEXT},       {"when", NULL, RC_UNIT_TEXT},
+        {"diagnosis", NULL, RC_UNIT_TEXT}, {"confidence", NULL, RC_UNIT_TEXT},
+        {"next", NULL, RC_UNIT_TEXT},      {"rests_on", NULL, RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "diagnoses", NULL, columns, sizeof columns / sizeof *columns, out,
+                         err));
     for (size_t i = 0; i < N_ROWS; i++) {
         row at = row_at(i);
         const char *when;

@@ -26,7 +26,8 @@ static void print_steps(const rc_diagnosis *diagnosis, FILE *to)
         const rc_step *step = &diagnosis->steps[i];
         fprintf(to, "%3zu. %s\n", i + 1, step->what);
         if (step->paste)
-            fprintf(to, "       %s\n", rc_text_printable(step->paste, strlen(step->paste), safe, sizeof safe));
+            fprintf(to, "       %s\n",
+                    rc_text_printable(step->paste, strlen(step->paste), safe, sizeof safe));
         fprintf(to, "     costs: %s; rests on: %s\n", step->cost, step->rests_on);
     }
 }
@@ -45,15 +46,18 @@ void rc_diagnosis_print(const rc_diagnosis *diagnosis, FILE *to)
         fprintf(to, "%s\n", diagnosis->evidence[i].text);
     }
     for (size_t i = 0; i < diagnosis->n_ruled_out; i++)
-        fprintf(to, "%s  %s\n", i ? "" : "\nlooked at and ruled out:\n", diagnosis->ruled_out[i]);
+        fprintf(to, "%s  %s\n", i ? "" : "\nlooked at and ruled out:\n",
+                diagnosis->ruled_out[i]);
     for (size_t i = 0; i < diagnosis->findings.n; i++) {
         const rc_finding *finding = &diagnosis->findings.at[i];
-        fprintf(to, "%s  %s %s: ", i ? "" : "\nfindings:\n", rc_level_name(finding->level), finding->rule);
+        fprintf(to, "%s  %s %s: ", i ? "" : "\nfindings:\n", rc_level_name(finding->level),
+                finding->rule);
         print_place(finding->where, to);
-        fprintf(to, "%s%s%s\n", finding->reason, finding->fix ? "; fix: " : "", finding->fix ? finding->fix : "");
+        fprintf(to, "%s%s%s\n", finding->reason, finding->fix ? "; fix: " : "",
+                finding->fix ? finding->fix : "");
     }
-    fprintf(to, "\nthis is wrong if: %s\nit rests on: %s (row %s)\n", diagnosis->falsify, diagnosis->source,
-            diagnosis->row);
+    fprintf(to, "\nthis is wrong if: %s\nit rests on: %s (row %s)\n", diagnosis->falsify,
+            diagnosis->source, diagnosis->row);
 }
 
 /* --- tables */
@@ -62,8 +66,8 @@ static rc_code verdict_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_ta
                              rc_error *err)
 {
     static const rc_column columns[] = {
-        {"diagnosis", NULL, RC_UNIT_TEXT}, {"stage", NULL, RC_UNIT_TEXT},
-        {"confidence", NULL, RC_UNIT_TEXT}, {"why", NULL, RC_UNIT_TEXT},
+        {"diagnosis", NULL, RC_UNIT_TEXT},    {"stage", NULL, RC_UNIT_TEXT},
+        {"confidence", NULL, RC_UNIT_TEXT},   {"why", NULL, RC_UNIT_TEXT},
         {"falsified_by", NULL, RC_UNIT_TEXT}, {"rests_on", NULL, RC_UNIT_TEXT},
         {"row", NULL, RC_UNIT_TEXT}};
     rc_cell *cells;
@@ -97,10 +101,13 @@ static rc_code number_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_tab
 static rc_code step_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_table **out,
                           rc_error *err)
 {
-    static const rc_column columns[] = {{"action", NULL, RC_UNIT_TEXT}, {"what", NULL, RC_UNIT_TEXT},
-                                        {"paste", NULL, RC_UNIT_TEXT}, {"cost", NULL, RC_UNIT_TEXT},
+    static const rc_column columns[] = {{"action", NULL, RC_UNIT_TEXT},
+                                        {"what", NULL, RC_UNIT_TEXT},
+                                        {"paste", NULL, RC_UNIT_TEXT},
+                                        {"cost", NULL, RC_UNIT_TEXT},
                                         {"rests_on", NULL, RC_UNIT_TEXT}};
-    RC_TRY(rc_table_make(mem, "actions", "actions", columns, sizeof columns / sizeof *columns, out, err));
+    RC_TRY(rc_table_make(mem, "actions", "actions", columns, sizeof columns / sizeof *columns,
+                         out, err));
     for (size_t i = 0; i < diagnosis->n_steps; i++) {
         const rc_step *step = &diagnosis->steps[i];
         rc_cell *cells;
@@ -117,9 +124,11 @@ static rc_code step_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_table
 static rc_code evidence_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_table **out,
                               rc_error *err)
 {
-    static const rc_column columns[] = {{"file", NULL, RC_UNIT_TEXT}, {"line", NULL, RC_UNIT_COUNT},
+    static const rc_column columns[] = {{"file", NULL, RC_UNIT_TEXT},
+                                        {"line", NULL, RC_UNIT_COUNT},
                                         {"text", NULL, RC_UNIT_TEXT}};
-    RC_TRY(rc_table_make(mem, "evidence", "evidence", columns, sizeof columns / sizeof *columns, out, err));
+    RC_TRY(rc_table_make(mem, "evidence", "evidence", columns, sizeof columns / sizeof *columns,
+                         out, err));
     for (size_t i = 0; i < diagnosis->n_evidence; i++) {
         rc_cell *cells;
         RC_TRY(rc_table_add_row(*out, &cells, err));
@@ -147,10 +156,12 @@ static rc_code ruled_out_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_
 static rc_code finding_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_table **out,
                              rc_error *err)
 {
-    static const rc_column columns[] = {{"level", NULL, RC_UNIT_TEXT}, {"rule", NULL, RC_UNIT_TEXT},
-                                        {"file", NULL, RC_UNIT_TEXT}, {"line", NULL, RC_UNIT_COUNT},
-                                        {"reason", NULL, RC_UNIT_TEXT}, {"fix", NULL, RC_UNIT_TEXT}};
-    RC_TRY(rc_table_make(mem, "findings", "findings", columns, sizeof columns / sizeof *columns, out, err));
+    static const rc_column columns[] = {
+        {"level", NULL, RC_UNIT_TEXT},  {"rule", NULL, RC_UNIT_TEXT},
+        {"file", NULL, RC_UNIT_TEXT},   {"line", NULL, RC_UNIT_COUNT},
+        {"reason", NULL, RC_UNIT_TEXT}, {"fix", NULL, RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "findings", "findings", columns, sizeof columns / sizeof *columns,
+                         out, err));
     for (size_t i = 0; i < diagnosis->findings.n; i++) {
         const rc_finding *finding = &diagnosis->findings.at[i];
         rc_cell *cells;

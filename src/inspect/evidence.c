@@ -22,7 +22,8 @@ static void add_part(char *text, size_t room, const char *label, int64_t bytes)
     char size[64];
     size_t n = strlen(text);
     if (bytes >= 0)
-        snprintf(text + n, room - n, "%s%s %s", n ? ", " : "", label, diag_size(bytes, false, size));
+        snprintf(text + n, room - n, "%s%s %s", n ? ", " : "", label,
+                 diag_size(bytes, false, size));
 }
 
 static rc_code oom_evidence(const diag *d, const rc_oom *oom, rc_diagnosis *out, rc_error *err)
@@ -40,7 +41,9 @@ static rc_code oom_evidence(const diag *d, const rc_oom *oom, rc_diagnosis *out,
         snprintf(rank, sizeof rank, "rank %d: ", oom->rank);
     snprintf(text, sizeof text, "%s%s out of memory: %s%s", rank, oom->device,
              sizes[0] ? sizes : "no sizes",
-             oom->is_process_guessed ? " (the listed process of that size is taken for this job)" : "");
+             oom->is_process_guessed
+                 ? " (the listed process of that size is taken for this job)"
+                 : "");
     RC_TRY(add_evidence(d, out, oom->where, text, err));
     if (!oom->trace || !oom->trace[0])
         return RC_OK;
@@ -84,11 +87,13 @@ rc_code diag_evidence(const diag *d, rc_diagnosis *out, rc_error *err)
         RC_TRY(add_evidence(d, out, log->refusals[i].where, log->refusals[i].text, err));
     for (size_t i = 0, n = 0; i < log->n_events && n < MOST_EVENTS; i++) {
         const rc_log_event *event = &log->events[i];
-        bool is_refusal = log->n_refusals > 0 && event->where.line == log->refusals[0].where.line;
+        bool is_refusal =
+            log->n_refusals > 0 && event->where.line == log->refusals[0].where.line;
         if (is_refusal)
             continue;
         char text[260];
-        snprintf(text, sizeof text, "%s: %.160s", rc_log_kind_meaning(event->kind), event->text);
+        snprintf(text, sizeof text, "%s: %.160s", rc_log_kind_meaning(event->kind),
+                 event->text);
         RC_TRY(add_evidence(d, out, event->where, text, err));
         n++;
     }
@@ -102,7 +107,8 @@ rc_code diag_evidence(const diag *d, rc_diagnosis *out, rc_error *err)
     int64_t peak;
     if (d->job->cfg && diag_predict_rank(d->job->cfg, d->rank, &peak)) {
         char size[64], text[160];
-        snprintf(text, sizeof text, "our estimate of this rank's peak: %s", diag_size(peak, false, size));
+        snprintf(text, sizeof text, "our estimate of this rank's peak: %s",
+                 diag_size(peak, false, size));
         RC_TRY(add_evidence(d, out, RC_NOWHERE, text, err));
     }
     return RC_OK;
@@ -126,20 +132,34 @@ rc_code diag_rule_out(const diag *d, rc_diagnosis *out, rc_error *err)
         return RC_OK;
     bool is_fragmented = out->cause == RC_CAUSE_FRAGMENTATION;
     if (!is_fragmented && d->idle >= 0 && !diag_has(d, CLUE_IDLE_SERVES))
-        RC_TRY(rule_out(d, out, "not fragmentation: {idle} is idle, and with {free} free that makes {room}, "
-                                "too little for {request} in any arrangement", err));
+        RC_TRY(rule_out(
+            d, out,
+            "not fragmentation: {idle} is idle, and with {free} free that makes {room}, "
+            "too little for {request} in any arrangement",
+            err));
     else if (!is_fragmented && d->idle >= 0)
-        RC_TRY(rule_out(d, out, "not fragmentation: {idle} is idle, {idle_percent} % of the card; 1 to 4 % is "
-                                "ordinary slack", err));
+        RC_TRY(rule_out(
+            d, out,
+            "not fragmentation: {idle} is idle, {idle_percent} % of the card; 1 to 4 % is "
+            "ordinary slack",
+            err));
     if (d->oom->has_hint)
-        RC_TRY(rule_out(d, out, "the message's hint about fragmentation is no evidence: torch prints it every time",
-                        err));
+        RC_TRY(rule_out(
+            d, out,
+            "the message's hint about fragmentation is no evidence: torch prints it every time",
+            err));
     if (out->cause != RC_CAUSE_NON_PYTORCH_MEMORY && d->outside >= 0)
-        RC_TRY(rule_out(d, out, "not memory outside torch: {outside} is, and 0.5 to 4 GiB is normal", err));
+        RC_TRY(rule_out(
+            d, out, "not memory outside torch: {outside} is, and 0.5 to 4 GiB is normal", err));
     if (d->stage == RC_STAGE_MODEL_BUILD || d->stage == RC_STAGE_CHECKPOINT_LOAD ||
         d->stage == RC_STAGE_OPTIMIZER_INIT)
-        RC_TRY(rule_out(d, out, "not activations: recompute and a smaller batch change nothing at this stage", err));
+        RC_TRY(rule_out(
+            d, out,
+            "not activations: recompute and a smaller batch change nothing at this stage",
+            err));
     if (diag_has(d, CLUE_TENSOR_LOGITS))
-        RC_TRY(rule_out(d, out, "not the layers' activations: recompute of layers does not touch the logits", err));
+        RC_TRY(rule_out(
+            d, out,
+            "not the layers' activations: recompute of layers does not touch the logits", err));
     return RC_OK;
 }

@@ -35,16 +35,50 @@ static double percent_of(int64_t part, int64_t whole)
 
 static void set_unknown(diag *d)
 {
-    int64_t *sizes[] = {&d->request, &d->capacity, &d->free_bytes, &d->allocated, &d->idle,
-                        &d->reserved, &d->process, &d->own, &d->other, &d->outside, &d->limit,
-                        &d->room, &d->private_bytes, &d->worst, &d->best, &d->state, &d->before,
-                        &d->after, &d->peak, &d->peak_reserved, &d->live, &d->largest_block,
-                        &d->unaccounted, &d->pid, &d->rank, &d->gpu, &d->worst_rank, &d->best_rank,
-                        &d->position, &d->n_saved, &d->n_replayed, &d->n_lines, &d->iteration,
-                        &d->mbs, &d->mbs_half, &d->tp_double, &d->cp_double, &d->layers_heavy,
-                        &d->layers_quarter, &d->tokens_half, &d->pp};
-    double *reals[] = {&d->idle_percent, &d->spread_percent, &d->saved_percent, &d->host_percent,
-                       &d->host_used, &d->grad_norm, &d->loss, &d->step_before, &d->step_after};
+    int64_t *sizes[] = {&d->request,
+                        &d->capacity,
+                        &d->free_bytes,
+                        &d->allocated,
+                        &d->idle,
+                        &d->reserved,
+                        &d->process,
+                        &d->own,
+                        &d->other,
+                        &d->outside,
+                        &d->limit,
+                        &d->room,
+                        &d->private_bytes,
+                        &d->worst,
+                        &d->best,
+                        &d->state,
+                        &d->before,
+                        &d->after,
+                        &d->peak,
+                        &d->peak_reserved,
+                        &d->live,
+                        &d->largest_block,
+                        &d->unaccounted,
+                        &d->pid,
+                        &d->rank,
+                        &d->gpu,
+                        &d->worst_rank,
+                        &d->best_rank,
+                        &d->position,
+                        &d->n_saved,
+                        &d->n_replayed,
+                        &d->n_lines,
+                        &d->iteration,
+                        &d->mbs,
+                        &d->mbs_half,
+                        &d->tp_double,
+                        &d->cp_double,
+                        &d->layers_heavy,
+                        &d->layers_quarter,
+                        &d->tokens_half,
+                        &d->pp};
+    double *reals[] = {&d->idle_percent, &d->spread_percent, &d->saved_percent,
+                       &d->host_percent, &d->host_used,      &d->grad_norm,
+                       &d->loss,         &d->step_before,    &d->step_after};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         *sizes[i] = RC_LOG_UNKNOWN;
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
@@ -209,17 +243,20 @@ static rc_code collect_stage_words(diag *d, rc_error *err)
 {
     d->heavy_end = d->is_worst_last_stage ? "last" : "first";
     if (d->is_worst_last_stage)
-        d->stage_text = "The heavier one is on the last pipeline stage, which holds the output layer, "
-                        "the logits and the loss.";
+        d->stage_text =
+            "The heavier one is on the last pipeline stage, which holds the output layer, "
+            "the logits and the loss.";
     else if (d->is_worst_first_stage)
-        RC_TRY(rc_arena_printf(d->mem, &d->stage_text, err,
-                               "The heavier one is on the first pipeline stage: in 1F1B it keeps the "
-                               "activations of all in-flight micro-batches (up to %" PRId64
-                               ", the last stage 1) and the embedding.",
-                               d->pp));
+        RC_TRY(rc_arena_printf(
+            d->mem, &d->stage_text, err,
+            "The heavier one is on the first pipeline stage: in 1F1B it keeps the "
+            "activations of all in-flight micro-batches (up to %" PRId64
+            ", the last stage 1) and the embedding.",
+            d->pp));
     else
-        d->stage_text = "With pipeline parallelism the first stage keeps the activations of every "
-                        "in-flight micro-batch and the embedding, the last one the logits.";
+        d->stage_text =
+            "With pipeline parallelism the first stage keeps the activations of every "
+            "in-flight micro-batch and the embedding, the last one the logits.";
     if (d->layers_heavy > 0)
         RC_TRY(rc_arena_printf(d->mem, &d->layers_text, err,
                                "%" PRId64 " layers a stage now, %" PRId64 " on the %s one then",
@@ -229,7 +266,8 @@ static rc_code collect_stage_words(diag *d, rc_error *err)
 
 /* --- events */
 
-static rc_code shape_text(diag *d, const int64_t shape[8], int n, const char **out, rc_error *err)
+static rc_code shape_text(diag *d, const int64_t shape[8], int n, const char **out,
+                          rc_error *err)
 {
     rc_text text = {.mem = d->mem};
     RC_TRY(rc_text_add(&text, "[", 1, err));
@@ -278,11 +316,11 @@ static const rc_log_kind host_kinds[] = {RC_LOG_HOST_ALLOC,    RC_LOG_HOST_ERRNO
                                          RC_LOG_HOST_SHM,      RC_LOG_HOST_MEMORYERROR};
 static const rc_log_kind error_kinds[] = {RC_LOG_ERROR, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT,
                                           RC_LOG_ILLEGAL};
-static const rc_log_kind replay_kinds[] = {
-    RC_LOG_CHECKPOINT_METADATA, RC_LOG_CHECKPOINT_COUNT,  RC_LOG_CHECKPOINT_MORE,
-    RC_LOG_CHECKPOINT_UNPACK,   RC_LOG_CHECKPOINT_STOP,   RC_LOG_CHECKPOINT_GRAD,
-    RC_LOG_CHECKPOINT_TWICE,    RC_LOG_CHECKPOINT_TWICE2, RC_LOG_NO_GRAD_FN,
-    RC_LOG_EXPANDABLE_POOL};
+static const rc_log_kind replay_kinds[] = {RC_LOG_CHECKPOINT_METADATA, RC_LOG_CHECKPOINT_COUNT,
+                                           RC_LOG_CHECKPOINT_MORE,     RC_LOG_CHECKPOINT_UNPACK,
+                                           RC_LOG_CHECKPOINT_STOP,     RC_LOG_CHECKPOINT_GRAD,
+                                           RC_LOG_CHECKPOINT_TWICE,    RC_LOG_CHECKPOINT_TWICE2,
+                                           RC_LOG_NO_GRAD_FN,          RC_LOG_EXPANDABLE_POOL};
 #define FIRST_OF(log, kinds) first_of((log), (kinds), sizeof(kinds) / sizeof *(kinds))
 
 static rc_code event_text(diag *d, const rc_log_event *event, const char **out, rc_error *err)
@@ -355,7 +393,8 @@ static void collect_comparison(diag *d)
     d->before = has_allocated ? before->max_allocated_bytes : before->max_reserved_bytes;
     d->after = has_allocated ? after->max_allocated_bytes : after->max_reserved_bytes;
     if (d->before > 0 && d->after >= 0) /* to one decimal: the reports carry no more */
-        d->saved_percent = round(1000.0 * (double)(d->before - d->after) / (double)d->before) / 10;
+        d->saved_percent =
+            round(1000.0 * (double)(d->before - d->after) / (double)d->before) / 10;
     d->step_before = base->train.step_ms;
     d->step_after = d->job->log->train.step_ms;
 }
@@ -388,7 +427,8 @@ static void collect_framework(diag *d)
     bool is_bridge = (seen & RC_FRAMES_BRIDGE) != 0 || log->n_seen[RC_LOG_MEMORY_GB] > 0;
     bool is_megatron = (seen & RC_FRAMES_MEGATRON) != 0 || log->n_seen[RC_LOG_ITERATION] > 0 ||
                        log->settings != NULL;
-    if ((seen & RC_FRAMES_VERL) || log->n_seen[RC_LOG_MEMORY_VERL] || log->n_seen[RC_LOG_STEP_VERL])
+    if ((seen & RC_FRAMES_VERL) || log->n_seen[RC_LOG_MEMORY_VERL] ||
+        log->n_seen[RC_LOG_STEP_VERL])
         d->framework = RC_TRAINER_VERL;
     else if (is_bridge)
         d->framework = RC_TRAINER_BRIDGE;

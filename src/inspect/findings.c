@@ -1,7 +1,7 @@
 /* findings.c — what is worth saying beside the verdict: rules broken, progress that proves nothing.
  *
  * takes  the framework's refusals in the log, the rules' findings on the settings, the step lines
- * gives  findings, errors first
+ * gives  findings: of the settings where they are known, of the log where they are not
  */
 #include "inspect/diag.h"
 
@@ -39,7 +39,8 @@ static rc_code add_refusals(const diag *d, rc_diagnosis *out, rc_error *err)
 static rc_code add_note(rc_diagnosis *out, rc_level level, const char *rule, rc_where where,
                         const char *reason, const char *fix, rc_error *err)
 {
-    rc_finding finding = {.level = level, .rule = rule, .where = where, .reason = reason, .fix = fix};
+    rc_finding finding = {
+        .level = level, .rule = rule, .where = where, .reason = reason, .fix = fix};
     if (has_finding(&out->findings, rule))
         return RC_OK;
     return rc_findings_add(&out->findings, &finding, err);
@@ -56,10 +57,11 @@ static rc_code add_adapter_finding(const diag *d, rc_diagnosis *out, rc_error *e
         return RC_OK;
     if (rule)
         RC_TRY(rc_arena_printf(d->mem, &name, err, "%s", rc_rule_id(rule, id)));
-    return add_note(out, RC_LEVEL_WARNING, name, d->job->log->train.where,
-                    "adapters, PP 1 and full recompute: the frozen embedding's output requires no grad, so the "
-                    "re-entrant checkpoint's backward never runs",
-                    "mark the block input differentiable, or recompute selectively", err);
+    return add_note(
+        out, RC_LEVEL_WARNING, name, d->job->log->train.where,
+        "adapters, PP 1 and full recompute: the frozen embedding's output requires no grad, so the "
+        "re-entrant checkpoint's backward never runs",
+        "mark the block input differentiable, or recompute selectively", err);
 }
 
 /* Whether every iteration so far was skipped; the counters are since the last line. */
@@ -85,16 +87,18 @@ static rc_code add_progress(const diag *d, rc_diagnosis *out, rc_error *err)
     const rc_log *log = d->job->log;
     const rc_log_train *train = &log->train;
     if (is_all_skipped(train))
-        RC_TRY(add_note(out, RC_LEVEL_WARNING, "report-without-optimizer-state", train->where,
-                        "the loss scaler skipped these iterations: memory reports until then hold no optimizer state",
-                        "wait for the first step that is not skipped", err));
+        RC_TRY(add_note(
+            out, RC_LEVEL_WARNING, "report-without-optimizer-state", train->where,
+            "the loss scaler skipped these iterations: memory reports until then hold no optimizer state",
+            "wait for the first step that is not skipped", err));
     bool is_compared = d->job->base && d->job->base->n_ooms > 0;
     bool came_farther = d->oom && (is_compared || d->stage == RC_STAGE_OPTIMIZER_INIT);
     if (is_short(log) || came_farther)
-        RC_TRY(add_note(out, RC_LEVEL_NOTE, "progress-is-not-a-pass", train->where,
-                        "coming this far is not a pass: a setting fits when optimizer state exists and several "
-                        "steady steps have run",
-                        "run at least 5 steps", err));
+        RC_TRY(add_note(
+            out, RC_LEVEL_NOTE, "progress-is-not-a-pass", train->where,
+            "coming this far is not a pass: a setting fits when optimizer state exists and several "
+            "steady steps have run",
+            "run at least 5 steps", err));
     return RC_OK;
 }
 
@@ -112,20 +116,21 @@ static rc_code add_retries(const diag *d, rc_diagnosis *out, rc_error *err)
         }
     if (!has_retries)
         return RC_OK;
-    return add_note(out, RC_LEVEL_WARNING, "allocator-retries", where,
-                    "the card was full at some point: torch had to flush its cache and ask again, which costs time",
-                    "leave a few percent of the card free", err);
+    return add_note(
+        out, RC_LEVEL_WARNING, "allocator-retries", where,
+        "the card was full at some point: torch had to flush its cache and ask again, which costs time",
+        "leave a few percent of the card free", err);
 }
 
 rc_code diag_findings(const diag *d, rc_diagnosis *out, rc_error *err)
 {
     out->findings = (rc_findings){.mem = d->mem};
-    RC_TRY(add_refusals(d, out, err));
     for (size_t i = 0; d->check && i < d->check->findings.n; i++) {
         const rc_finding *finding = &d->check->findings.at[i];
         if (finding->level != RC_LEVEL_NOTE && !has_finding(&out->findings, finding->rule))
             RC_TRY(rc_findings_add(&out->findings, finding, err));
     }
+    RC_TRY(add_refusals(d, out, err));
     if (d->not_applied) {
         const rc_rule_facts *rule = rc_rule_find("recompute-not-applied");
         char id[RC_RULE_ID_ROOM];
@@ -139,7 +144,8 @@ rc_code diag_findings(const diag *d, rc_diagnosis *out, rc_error *err)
     RC_TRY(add_progress(d, out, err));
     RC_TRY(add_retries(d, out, err));
     if (d->job->log->is_cut_short)
-        RC_TRY(add_note(out, RC_LEVEL_WARNING, "log-cut-short", (rc_where){.file = d->job->log->path},
-                        "the packed log is damaged or ends early; what came before was read", NULL, err));
+        RC_TRY(add_note(
+            out, RC_LEVEL_WARNING, "log-cut-short", (rc_where){.file = d->job->log->path},
+            "the packed log is damaged or ends early; what came before was read", NULL, err));
     return RC_OK;
 }

@@ -23,18 +23,8 @@ static rc_check_options options_of(const diag *d)
 
 static bool has_rules(const diag *d)
 {
-    return d->job->cfg && (d->framework == RC_TRAINER_BRIDGE ||
-                           d->framework == RC_TRAINER_MEGATRON_LM);
-}
-
-/* The rules' findings on a configuration. */
-static rc_code find_invalid_settings(const rc_config *cfg, const rc_check_options *options,
-                                     rc_arena *mem, rc_check **out, rc_error *err)
-{
-    (void)cfg;
-    (void)options;
-    RC_TRY(RC_NEW(mem, out, 1, err));
-    return RC_OK;
+    return d->job->cfg &&
+           (d->framework == RC_TRAINER_BRIDGE || d->framework == RC_TRAINER_MEGATRON_LM);
 }
 
 const char *diag_granularity(const rc_config *cfg)
@@ -76,7 +66,7 @@ rc_code diag_accepts(const diag *d, const char *overrides, bool *is_accepted, rc
     inputs[d->job->n_inputs] = (rc_input){.doc = doc, .kind = RC_FROM_OVERRIDE};
     if (rc_config_make(inputs, d->job->n_inputs + 1, d->mem, &cfg, &refusal) != RC_OK)
         return RC_OK;
-    RC_TRY(find_invalid_settings(cfg, &options, d->mem, &check, err));
+    RC_TRY(rc_check_make(cfg, &options, d->mem, &check, err));
     *is_accepted = n_errors(check) <= n_errors(d->check);
     return RC_OK;
 }
@@ -84,7 +74,8 @@ rc_code diag_accepts(const diag *d, const char *overrides, bool *is_accepted, rc
 /* --- the remedy of a rule, as the framework's user writes it */
 
 /* "recompute_method=null" as a flag or as Bridge's key. */
-static rc_code add_fix_word(const diag *d, const char *word, size_t n, rc_text *to, rc_error *err)
+static rc_code add_fix_word(const diag *d, const char *word, size_t n, rc_text *to,
+                            rc_error *err)
 {
     char name[96];
     size_t n_name = strcspn(word, "=-+ ");
@@ -143,6 +134,9 @@ static rc_code find_remedy(diag *d, rc_error *err)
     if (log->n_refusals > 0) {
         const rc_rule_facts *rule = rc_rule_find(log->refusals[0].rule);
         fix = rule && rule->fix[0] ? rule->fix : fix;
+        for (size_t i = 0; d->check && i < d->check->findings.n; i++)
+            if (d->check->rules[i] == rule && d->check->findings.at[i].fix)
+                fix = d->check->findings.at[i].fix; /* in the words of this framework */
     }
     if (fix && fix[0])
         return split_fix(d, fix, err);
@@ -173,8 +167,8 @@ static rc_code try_modules(diag *d, const char *modules, const char *spaced, rc_
 static rc_code choose_modules(diag *d, rc_error *err)
 {
     const rc_config *cfg = d->job->cfg;
-    bool is_moe = cfg ? cfg->num_moe_experts != RC_NULL_INT
-                      : (d->frames & RC_FRAMES_EXPERTS) != 0;
+    bool is_moe =
+        cfg ? cfg->num_moe_experts != RC_NULL_INT : (d->frames & RC_FRAMES_EXPERTS) != 0;
     bool is_mla = cfg && cfg->multi_latent_attention;
     if (is_moe && is_mla)
         RC_TRY(try_modules(d, "moe_act,mla_up_proj", "moe_act mla_up_proj", err));
@@ -194,7 +188,7 @@ rc_code diag_check_settings(diag *d, rc_error *err)
     if (has_rules(d)) {
         rc_check_options options = options_of(d);
         rc_check *check;
-        RC_TRY(find_invalid_settings(d->job->cfg, &options, d->mem, &check, err));
+        RC_TRY(rc_check_make(d->job->cfg, &options, d->mem, &check, err));
         d->check = check;
         for (size_t i = 0; i < check->findings.n && !d->broken; i++)
             if (check->findings.at[i].level == RC_LEVEL_ERROR)

@@ -35,7 +35,8 @@ static rc_stage stage_of_stack(const rc_snapshot_file *file, uint32_t id)
     rc_snapshot_stack stack = rc_snapshot_stack_at(file->names, id);
     size_t n = stack.n_frames < MOST ? stack.n_frames : MOST;
     for (size_t i = 0; i < n; i++) { /* innermost first in the file, outermost first for us */
-        rc_snapshot_frame frame = rc_snapshot_frame_at(file->names, stack.frame[stack.n_frames - 1 - i]);
+        rc_snapshot_frame frame =
+            rc_snapshot_frame_at(file->names, stack.frame[stack.n_frames - 1 - i]);
         names[i] = rc_snapshot_string_at(file->names, frame.name).bytes;
         paths[i] = rc_snapshot_string_at(file->names, frame.filename).bytes;
     }

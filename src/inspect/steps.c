@@ -148,8 +148,8 @@ static rc_code find_line(const diag *d, const char *step, rc_trainer framework,
 {
     *out = NULL;
     for (size_t i = 0; i < sizeof line_rows / sizeof *line_rows && !*out; i++) {
-        bool is_fit = line_rows[i].framework == framework ||
-                      line_rows[i].framework == RC_TRAINER_ANY;
+        bool is_fit =
+            line_rows[i].framework == framework || line_rows[i].framework == RC_TRAINER_ANY;
         if (is_fit && strcmp(line_rows[i].step, step) == 0)
             RC_TRY(diag_fill(d, line_rows[i].line, out, err));
     }
@@ -173,7 +173,8 @@ static rc_code is_refused(const diag *d, const char *step, bool *is, rc_error *e
     return RC_OK;
 }
 
-static rc_code add_step(const diag *d, const struct step_row *row, rc_diagnosis *out, rc_error *err)
+static rc_code add_step(const diag *d, const struct step_row *row, rc_diagnosis *out,
+                        rc_error *err)
 {
     bool is_bad;
     RC_TRY(is_refused(d, row->name, &is_bad, err));
@@ -205,7 +206,8 @@ rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error
             if (strcmp(step_rows[i].name, name) == 0)
                 row = &step_rows[i];
         if (!row)
-            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "diagnoses.def names an unknown step: %s", name);
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "diagnoses.def names an unknown step: %s",
+                           name);
         if (can_act(d, name))
             RC_TRY(add_step(d, row, out, err));
     }

@@ -29,7 +29,8 @@ static int64_t product(const int64_t *factors, size_t n)
     return bytes;
 }
 #define PRODUCT(...)                                                                           \
-    product((const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+    product((const int64_t[]){__VA_ARGS__},                                                    \
+            sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 /* Whether torch would print `bytes` as the request. */
 static bool is_request(int64_t bytes, int64_t request)
@@ -81,10 +82,12 @@ static const char *find_candidate(const shape *at, int64_t request)
     int64_t s = split(at->s, at->c), heads = split(at->a, at->t), V = split(at->V, at->t);
     int64_t n = PRODUCT(s, at->b);
     const candidate candidates[] = {
-        {"the fp32 logits: tokens x vocabulary / tensor-parallel size x 4 bytes", PRODUCT(n, V, 4)},
+        {"the fp32 logits: tokens x vocabulary / tensor-parallel size x 4 bytes",
+         PRODUCT(n, V, 4)},
         {"the fp32 logits without the last token: (tokens - 1) x vocabulary x 4 bytes",
          PRODUCT(s - 1, at->b, V, 4)},
-        {"the logits in 2 bytes: tokens x vocabulary / tensor-parallel size x 2", PRODUCT(n, V, 2)},
+        {"the logits in 2 bytes: tokens x vocabulary / tensor-parallel size x 2",
+         PRODUCT(n, V, 2)},
         {"the attention scores: micro-batch x heads x sequence x sequence x 2 bytes",
          PRODUCT(at->b, heads, s, at->s, 2)},
         {"the attention scores in fp32: micro-batch x heads x sequence x sequence x 4 bytes",
@@ -97,7 +100,8 @@ static const char *find_candidate(const shape *at, int64_t request)
          PRODUCT(split(at->E, at->ep), at->glu, at->moe_f, at->h, 4)},
         {"the embedding in 2 bytes: vocabulary / tensor-parallel size x hidden size x 2",
          PRODUCT(V, at->h, 2)},
-        {"the embedding in fp32 (a moment, a gradient or master weights)", PRODUCT(V, at->h, 4)},
+        {"the embedding in fp32 (a moment, a gradient or master weights)",
+         PRODUCT(V, at->h, 4)},
         {"the MLP's first output: tokens x FFN width / tensor-parallel size x 2 bytes",
          PRODUCT(n, at->glu, split(at->f, at->t), 2)},
         {"the MLP's activation: tokens x FFN width / tensor-parallel size x 2 bytes",
@@ -121,7 +125,8 @@ static rc_code find_token_count(diag *d, int64_t V, const char **out, rc_error *
         int64_t bytes = PRODUCT(tokens, unit);
         if (tokens > 0 && is_request(bytes, d->request))
             return rc_arena_printf(d->mem, out, err,
-                                   "%" PRId64 " tokens of logits x a vocabulary of %" PRId64 " x %d bytes",
+                                   "%" PRId64 " tokens of logits x a vocabulary of %" PRId64
+                                   " x %d bytes",
                                    tokens, V, bytes_per[i]);
     }
     return RC_OK;
@@ -135,7 +140,8 @@ rc_code diag_name_tensor(diag *d, rc_error *err)
     shape at = shape_of(cfg);
     d->tensor = find_candidate(&at, d->request);
     bool may_be_logits = (d->frames & RC_FRAMES_LOGITS) != 0 || d->stage == RC_STAGE_EVAL;
-    if (!d->tensor && may_be_logits && cfg->vocab_size != RC_NULL_INT && cfg->vocab_size < 1 << 28)
+    if (!d->tensor && may_be_logits && cfg->vocab_size != RC_NULL_INT &&
+        cfg->vocab_size < 1 << 28)
         return find_token_count(d, cfg->vocab_size, &d->tensor, err);
     return RC_OK;
 }

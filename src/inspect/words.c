@@ -19,7 +19,10 @@ static const struct {
     word_kind kind;
     size_t offset;
 } words[] = {
-#define WORD(name, kind, field) {#name, kind, offsetof(diag, field)}
+#define WORD(name, kind, field)                                                                \
+    {                                                                                          \
+#name, kind, offsetof(diag, field)                                                     \
+    }
     WORD(request, SIZE, request),
     WORD(capacity, SIZE, capacity),
     WORD(free, SIZE, free_bytes),
@@ -176,7 +179,8 @@ static rc_code fill_part(const diag *d, const char *sentence, size_t n, rc_text 
         if (!end)
             return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a name without its brace: %s", sentence);
         char buf[64];
-        const char *value = value_of(d, sentence + i + 1, (size_t)(end - sentence) - i - 1, buf);
+        const char *value =
+            value_of(d, sentence + i + 1, (size_t)(end - sentence) - i - 1, buf);
         if (!value) {
             *is_known = false;
             return RC_OK;
@@ -196,7 +200,8 @@ rc_code diag_fill(const diag *d, const char *sentence, const char **out, rc_erro
     while (*at) {
         /* `[` after `=` belongs to a line to paste, as in modules=[mlp]. */
         size_t n = 0;
-        while (at[n] && !(at[n] == '[' && (n == 0 ? at == sentence || at[-1] != '=' : at[n - 1] != '=')))
+        while (at[n] &&
+               !(at[n] == '[' && (n == 0 ? at == sentence || at[-1] != '=' : at[n - 1] != '=')))
             n++;
         bool is_known;
         RC_TRY(fill_part(d, at, n, &text, &is_known, err));

@@ -31,8 +31,8 @@ const char *rc_stage_name(rc_stage stage)
 {
     /* ORDER log_stages */
     static const char *const names[RC_STAGE_COUNT] = {
-        "unknown",   "none",           "config",         "model-build",     "checkpoint-load",
-        "forward",   "backward",       "grad-sync",      "optimizer-init",  "optimizer-step",
+        "unknown",         "none",     "config",       "model-build",    "checkpoint-load",
+        "forward",         "backward", "grad-sync",    "optimizer-init", "optimizer-step",
         "checkpoint-save", "eval",     "graph-capture"};
     return (size_t)stage < RC_STAGE_COUNT ? names[stage] : "unknown";
 }
@@ -197,8 +197,8 @@ static void line_around(rc_log_reader *reader, const char *hit, log_line *line)
 {
     const char *end = reader->buffer + reader->n;
     const char *raw = hit;
-    const char *first = hit - reader->buffer > LOG_LINE_BYTES / 2 ? hit - LOG_LINE_BYTES / 2
-                                                                  : reader->buffer;
+    const char *first =
+        hit - reader->buffer > LOG_LINE_BYTES / 2 ? hit - LOG_LINE_BYTES / 2 : reader->buffer;
     while (raw > first && raw[-1] != '\n' && raw[-1] != '\r')
         raw--;
     size_t n = (size_t)(end - raw) < LOG_LINE_BYTES ? (size_t)(end - raw) : LOG_LINE_BYTES;
@@ -261,8 +261,8 @@ static rc_code read_region(rc_log_reader *reader, const char *limit, rc_error *e
 static const char *whole_lines(const rc_log_reader *reader)
 {
     const char *limit = reader->buffer + reader->n - LOG_AHEAD_BYTES;
-    const char *first = limit - reader->buffer > LOG_AHEAD_BYTES ? limit - LOG_AHEAD_BYTES
-                                                                 : reader->buffer;
+    const char *first =
+        limit - reader->buffer > LOG_AHEAD_BYTES ? limit - LOG_AHEAD_BYTES : reader->buffer;
     for (const char *at = limit; at > first; at--)
         if (at[-1] == '\n')
             return at;

@@ -158,11 +158,10 @@ bool log_size(const char *at, const char *limit, int64_t *bytes, const char **en
     static const struct {
         const char *name;
         double bytes;
-    } units[] = {{"bytes", 1},           {"byte", 1},
-                 {"KiB", 1024},          {"MiB", 1048576},
-                 {"GiB", 1073741824},    {"TiB", 1099511627776.0},
-                 {"KB", 1024},           {"MB", 1048576},
-                 {"GB", 1073741824},     {"B", 1}};
+    } units[] = {{"bytes", 1},     {"byte", 1},         {"KiB", 1024},
+                 {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776.0},
+                 {"KB", 1024},     {"MB", 1048576},     {"GB", 1073741824},
+                 {"B", 1}};
     double value;
     if (!log_number(at, limit, &value, &at) || !(value >= 0))
         return false;
@@ -314,10 +313,13 @@ static const char *time_or_replica(const char *at, const char *limit)
     int n_digits = 0, n_marks = 0;
     for (; end < limit && (is_word(*end) || is_any_of(*end, ":+/,")); end++) {
         n_digits += is_digit(*end);
-        n_marks += is_any_of(*end, ":/-.");
+        n_marks += is_any_of(*end, ":/-");
     }
-    bool is_time = n_digits >= 5 && n_marks >= 1;
-    bool is_replica = end > at + 2 && is_digit(end[-1]) && log_find(at, (size_t)(end - at), "/");
+    /* "14446.4s" of collectors counts, "172.00" of a broken message does not. */
+    bool is_seconds = end > at && end[-1] == 's' && end < limit && *end == '\t';
+    bool is_time = n_digits >= 5 && (n_marks >= 2 || is_seconds);
+    bool is_replica =
+        end > at + 2 && is_digit(end[-1]) && log_find(at, (size_t)(end - at), "/");
     if (end >= limit || !is_any_of(*end, " \t|") || !(is_time || is_replica))
         return NULL;
     return end + 1;
@@ -407,7 +409,8 @@ void log_line_make(const char *raw, const char *raw_end, const char *hit, char *
     strip_prefixes(line);
 }
 
-bool log_line_next(const rc_log_reader *reader, const log_line *line, char *room, log_line *next)
+bool log_line_next(const rc_log_reader *reader, const log_line *line, char *room,
+                   log_line *next)
 {
     const char *end = reader->buffer + reader->n;
     const char *raw = line->raw_end;

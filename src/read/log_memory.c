@@ -17,12 +17,12 @@ static int rank_in_line(const rc_log_reader *reader, const log_line *line)
     double value;
     const char *at = NULL;
     /* Glued lines: the report's own "[Rank N]" is the last one before the keyword. */
-    for (const char *next = line->text; (next = log_find(next, line->hit - (size_t)(next - line->text), "[Rank "));
-         next++)
+    for (const char *next = line->text;
+         (next = log_find(next, line->hit - (size_t)(next - line->text), "[Rank ")); next++)
         at = next;
     const char *end;
-    if (at && log_number(at + strlen("[Rank "), line->text + line->n, &value, &end) && value >= 0 &&
-        value < 1e8)
+    if (at && log_number(at + strlen("[Rank "), line->text + line->n, &value, &end) &&
+        value >= 0 && value < 1e8)
         return (int)value;
     if (line->rank >= 0)
         return line->rank;
@@ -46,11 +46,11 @@ static void keep_iteration(const log_line *line, rc_log_rank *row)
 {
     double value;
     const char *at = NULL;
-    for (const char *next = line->text; (next = log_find(next, line->hit - (size_t)(next - line->text), "after "));
-         next++)
+    for (const char *next = line->text;
+         (next = log_find(next, line->hit - (size_t)(next - line->text), "after ")); next++)
         at = next;
-    if (at && log_number_after(line, (size_t)(at - line->text), "after ", &value) && value >= 0 &&
-        value < 1e15)
+    if (at && log_number_after(line, (size_t)(at - line->text), "after ", &value) &&
+        value >= 0 && value < 1e15)
         row->iteration = (int64_t)value;
 }
 
@@ -74,7 +74,8 @@ LOG_HANDLER(memory)
                      bytes_after(line, from, "mem-max-allocated-gigabytes", GB));
         keep_largest(&row->max_reserved_bytes,
                      bytes_after(line, from, "mem-max-reserved-gigabytes", GB));
-        if (log_number_after(line, from, "mem-alloc-retires", &value) && value >= 0 && value < 1e15)
+        if (log_number_after(line, from, "mem-alloc-retires", &value) && value >= 0 &&
+            value < 1e15)
             keep_largest(&row->alloc_retries, (int64_t)value);
         return RC_OK;
     }
@@ -129,7 +130,8 @@ LOG_HANDLER(memory_kv)
             continue;
         if (labels[i].is_peak)
             keep_largest(labels[i].is_reserved ? &row->max_reserved_bytes
-                                               : &row->max_allocated_bytes, bytes);
+                                               : &row->max_allocated_bytes,
+                         bytes);
         else if (labels[i].is_reserved)
             row->reserved_bytes = bytes;
         else

@@ -49,7 +49,8 @@ static int64_t size_before(const squeezed *message, const char *label)
     if (!label_at)
         return RC_LOG_UNKNOWN;
     const char *at = label_at;
-    while (at > message->at && ((at[-1] >= 'a' && at[-1] <= 'z') || (at[-1] >= 'A' && at[-1] <= 'Z')))
+    while (at > message->at &&
+           ((at[-1] >= 'a' && at[-1] <= 'z') || (at[-1] >= 'A' && at[-1] <= 'Z')))
         at--;
     while (at > message->at && ((at[-1] >= '0' && at[-1] <= '9') || at[-1] == '.'))
         at--;
@@ -96,7 +97,8 @@ static int gpu_of(const squeezed *message)
         if (!at)
             continue;
         at += strlen(labels[i]);
-        if (log_number(at, message->at + message->n, &value, &end) && value >= 0 && value < 1024)
+        if (log_number(at, message->at + message->n, &value, &end) && value >= 0 &&
+            value < 1024)
             return (int)value;
     }
     return RC_LOG_UNKNOWN;
@@ -227,7 +229,8 @@ static rc_code add_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom,
     if (context->is_open) {
         oom->stage = context->stage;
         oom->frames = log_context_frames(context);
-        RC_TRY(rc_arena_copy(log->mem, context->trace, strlen(context->trace), &oom->trace, err));
+        RC_TRY(
+            rc_arena_copy(log->mem, context->trace, strlen(context->trace), &oom->trace, err));
     }
     if (oom->stage == RC_STAGE_UNKNOWN && log->phase != RC_STAGE_NONE)
         oom->stage = log->phase;
@@ -277,9 +280,12 @@ static bool device_of(const log_line *line, rc_oom *oom)
 
 static bool is_driver_message(const log_line *line)
 {
-    static const char *const words[] = {"error: out of memory",  "Error: out of memory",
-                                        "error: 2 (out of memory)", "runtime error (2)",
-                                        "error (2)",             "OutOfMemory: out of memory"};
+    static const char *const words[] = {"error: out of memory",
+                                        "Error: out of memory",
+                                        "error: 2 (out of memory)",
+                                        "runtime error (2)",
+                                        "error (2)",
+                                        "OutOfMemory: out of memory"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (log_has(line, words[i]))
             return true;
@@ -315,7 +321,8 @@ static bool read_message(rc_log_reader *reader, const log_line *line, squeezed *
 LOG_HANDLER(oom)
 {
     (void)kind;
-    bool is_other_row = log_has(line, "would exceed allowed") || log_has(line, "Killed process") ||
+    bool is_other_row = log_has(line, "would exceed allowed") ||
+                        log_has(line, "Killed process") ||
                         log_has(line, "cgroup out of memory");
     if (is_other_row)
         return RC_OK;
@@ -330,7 +337,8 @@ LOG_HANDLER(oom)
         return RC_OK;
     }
     start_oom(reader, line, &oom);
-    return read_message(reader, line, &message, &oom) ? add_oom(reader, line, &oom, err) : RC_OK;
+    return read_message(reader, line, &message, &oom) ? add_oom(reader, line, &oom, err)
+                                                      : RC_OK;
 }
 
 LOG_HANDLER(oom_name)
@@ -397,7 +405,8 @@ LOG_HANDLER(expandable)
     (void)err;
     const char *behind = line->text + line->hit + strlen("expandable_segments:True");
     size_t n = (size_t)(line->text + line->n - behind);
-    bool is_hint = log_find(behind, n < 12 ? n : 12, "to avoid") || log_has(line, "try setting");
+    bool is_hint =
+        log_find(behind, n < 12 ? n : 12, "to avoid") || log_has(line, "try setting");
     bool is_comment = line->n > line->body && line->text[line->body] == '#';
     if (!is_hint && !is_comment)
         reader->log->is_expandable_on = true;

@@ -24,7 +24,7 @@ typedef struct log_context {
     unsigned recent[6]; /* bits of the innermost frames, a ring */
     int n_frames;
     char trace[LOG_NAME_BYTES * 2 + 8]; /* the frame that decided */
-    char code[LOG_NAME_BYTES * 2];  /* the last source line */
+    char code[LOG_NAME_BYTES * 2];      /* the last source line */
 } log_context;
 
 /* One line, cleaned of colours and with its prefixes understood. */
@@ -35,7 +35,7 @@ typedef struct log_line {
     size_t hit;  /* where the keyword begins */
     int64_t number;
     int rank, local_rank, gpu;
-    uint64_t key; /* of the process: rank, pid or 0 */
+    uint64_t key;        /* of the process: rank, pid or 0 */
     const char *raw_end; /* where the next line begins in the buffer */
 } log_line;
 
@@ -43,8 +43,8 @@ struct rc_log_reader {
     rc_log *log;
     const char *name;
     int file_rank;
-    char *buffer; /* LOG_BUFFER_BYTES + LOG_AHEAD_BYTES */
-    size_t n;     /* bytes in it */
+    char *buffer;        /* LOG_BUFFER_BYTES + LOG_AHEAD_BYTES */
+    size_t n;            /* bytes in it */
     const char *counted; /* newlines before this are in n_lines */
     int64_t n_lines;
     int64_t tick;
@@ -61,7 +61,8 @@ struct rc_log_reader {
 void log_line_make(const char *raw, const char *raw_end, const char *hit, char *room,
                    log_line *line);
 /* The line behind `line`; false at the end of what is buffered. Cleaned into `room`. */
-bool log_line_next(const rc_log_reader *reader, const log_line *line, char *room, log_line *next);
+bool log_line_next(const rc_log_reader *reader, const log_line *line, char *room,
+                   log_line *next);
 /* The first `needle` in text[0..n), or NULL. */
 const char *log_find(const char *text, size_t n, const char *needle);
 bool log_has(const log_line *line, const char *needle);

@@ -8,8 +8,8 @@
 enum { LOG_SCAN_MIN = 7 };
 
 typedef struct log_scan {
-    uint8_t shift[1 << 16];  /* of the last two bytes of the window; 0: look closer */
-    uint8_t bucket[1 << 16]; /* first row whose window ends in these bytes, + 1 */
+    uint8_t shift[1 << 16];          /* of the last two bytes of the window; 0: look closer */
+    uint8_t bucket[1 << 16];         /* first row whose window ends in these bytes, + 1 */
     uint8_t next[RC_LOG_KIND_COUNT]; /* the next such row, + 1 */
 } log_scan;
 

@@ -119,8 +119,8 @@ static bool row_replaces(const log_context *context, const frame_row *row)
         return false;
     if (row->strength == STRENGTH_LAST)
         return true;
-    bool is_step_phase = now == RC_STAGE_FORWARD || now == RC_STAGE_BACKWARD ||
-                         now == RC_STAGE_OPTIMIZER_STEP;
+    bool is_step_phase =
+        now == RC_STAGE_FORWARD || now == RC_STAGE_BACKWARD || now == RC_STAGE_OPTIMIZER_STEP;
     if (row->strength == STRENGTH_INNER)
         return is_step_phase || now == RC_STAGE_MODEL_BUILD;
     /* Strategies run the whole step inside one module call: backward in there is backward. */
@@ -166,7 +166,8 @@ static void read_frame(log_context *context, const frame *at)
     for (size_t i = 0; i < sizeof frame_rows / sizeof *frame_rows; i++)
         if (row_matches(&frame_rows[i], at))
             apply_row(context, &frame_rows[i], at);
-    context->n_frames = context->n_frames < INT32_MAX - N_RECENT ? context->n_frames + 1 : N_RECENT;
+    context->n_frames =
+        context->n_frames < INT32_MAX - N_RECENT ? context->n_frames + 1 : N_RECENT;
     context->is_open = true;
     size_t n = at->n_code < sizeof context->code ? at->n_code : sizeof context->code - 1;
     if (n)
@@ -325,9 +326,9 @@ LOG_HANDLER(frame)
 /* Launchers' and wrappers' reports of an error that another line states. */
 static bool is_report_of_another(const log_line *line)
 {
-    static const char *const names[] = {"ChildFailedError", "CalledProcessError", "RayTaskError",
-                                        "RayActorError",    "ProcessRaisedException",
-                                        "InstantiationException"};
+    static const char *const names[] = {"ChildFailedError",       "CalledProcessError",
+                                        "RayTaskError",           "RayActorError",
+                                        "ProcessRaisedException", "InstantiationException"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (log_has(line, names[i]))
             return true;
@@ -382,12 +383,13 @@ LOG_HANDLER(refusal)
 LOG_HANDLER(error)
 {
     (void)kind;
-    static const char *const refusing[] = {"AssertionError", "ValueError", "NotImplementedError",
-                                           "KeyError", "ValidationError"};
+    static const char *const refusing[] = {
+        "AssertionError", "ValueError", "NotImplementedError", "KeyError", "ValidationError"};
     log_context *context = log_context_of(reader, line);
     bool is_memory = log_has(line, "ut of memory") || log_has(line, "MemoryError") ||
                      log_has(line, "Allocation on device");
-    bool is_source = log_has(line, "except ") || log_has(line, "raise ") || log_has(line, "\", line ");
+    bool is_source =
+        log_has(line, "except ") || log_has(line, "raise ") || log_has(line, "\", line ");
     if (is_memory || is_source || is_report_of_another(line))
         return RC_OK;
     /* The exception's name begins the line, or a traceback led here. */

@@ -15,7 +15,8 @@ static void read_real(const log_line *line, size_t from, const char *label, doub
         *value = read;
 }
 
-static int64_t read_count(const log_line *line, size_t from, const char *label, int64_t fallback)
+static int64_t read_count(const log_line *line, size_t from, const char *label,
+                          int64_t fallback)
 {
     double value;
     if (!log_number_after(line, from, label, &value) || !(value >= 0) || value > 1e15)
@@ -91,11 +92,12 @@ LOG_HANDLER(train)
     reader->log->n_seen[kind]++;
     size_t from = report_start(line);
     double iteration, total = -1, loss = 0, grad = 0, ms;
-    if (log_number_after(line, from, "iteration", &iteration) && iteration >= 0 && iteration < 1e15)
+    if (log_number_after(line, from, "iteration", &iteration) && iteration >= 0 &&
+        iteration < 1e15)
         count_iteration(train, (int64_t)iteration);
     const char *slash = memchr(line->text + from, '/', line->n - from);
-    if (slash && log_number_after(line, (size_t)(slash - line->text), "/", &total) && total >= 0 &&
-        total < 1e15)
+    if (slash && log_number_after(line, (size_t)(slash - line->text), "/", &total) &&
+        total >= 0 && total < 1e15)
         train->n_iterations = (int64_t)total;
     bool has_loss = log_number_after(line, from, "lm loss", &loss) ||
                     log_number_after(line, from, "reduced_train_loss", &loss) ||
@@ -108,7 +110,8 @@ LOG_HANDLER(train)
     read_real(line, from, "loss scale", &train->loss_scale);
     read_real(line, from, "throughput per GPU (TFLOP/s/GPU)", &train->tflops);
     train->global_batch = read_count(line, from, "global batch size", train->global_batch);
-    train->consumed_samples = read_count(line, from, "consumed samples", train->consumed_samples);
+    train->consumed_samples =
+        read_count(line, from, "consumed samples", train->consumed_samples);
     train->last_skipped = read_count(line, from, "number of skipped iterations", 0);
     train->last_nan = read_count(line, from, "number of nan iterations", 0);
     if (train->last_skipped < INT64_MAX - train->skipped)
@@ -265,7 +268,9 @@ static void read_dtype(const log_line *line, size_t from, char dtype[24])
         at = log_find(at + 6, (size_t)(limit - at - 6), "torch.");
     size_t n = 0;
     if (at)
-        for (at += 6; at < limit && n < 23 && ((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9') || *at == '_'); at++)
+        for (at += 6; at < limit && n < 23 &&
+                      ((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9') || *at == '_');
+             at++)
             dtype[n++] = *at;
     dtype[n] = '\0';
 }
@@ -276,8 +281,8 @@ LOG_HANDLER(mismatch)
     rc_log *log = reader->log;
     if (kind == RC_LOG_COUNT_SAVED || kind == RC_LOG_COUNT_REPLAYED) {
         int64_t *to = kind == RC_LOG_COUNT_SAVED ? &log->saved_tensors : &log->replayed_tensors;
-        *to = read_count(line, line->hit, kind == RC_LOG_COUNT_SAVED ? "forward" : "recomputation",
-                         *to);
+        *to = read_count(line, line->hit,
+                         kind == RC_LOG_COUNT_SAVED ? "forward" : "recomputation", *to);
         return RC_OK;
     }
     if (kind == RC_LOG_TENSOR_POSITION) {
@@ -324,7 +329,8 @@ typedef struct setting_line {
 /* "NAME DOTS VALUE"; GPT-NeoX closes with more dots and "updated" or "default". */
 static bool take_setting(const log_line *line, setting_line *out)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     const char *limit = line->text + line->n, *at = line->text + line->body;
     at += count_bytes(at, limit, " ");
     out->name = at;

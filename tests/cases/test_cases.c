@@ -126,16 +126,21 @@ static void judge_numbers(answer *got, const rc_doc *wanted)
     }
 }
 
-static bool is_same_rule(const char *a, const char *b)
+/* By meaning: the ids are the same, or the wanted one is another collection's name for the rule
+ * (several rules may share such a name: one for the command line, one for the model's build). */
+static bool is_same_rule(const char *have, const char *want)
 {
-    const rc_rule_facts *rule_a = rc_rule_find(a), *rule_b = rc_rule_find(b);
-    return strcmp(a, b) == 0 || (rule_a && rule_a == rule_b);
+    const rc_rule_facts *rule = rc_rule_find(have);
+    const char *other = rule ? rc_rule_other_name(rule) : NULL;
+    return strcmp(have, want) == 0 || (rule && rule == rc_rule_find(want)) ||
+           (other && strcmp(other, want) == 0);
 }
 
 static void judge_rule(answer *got, const char *rule, const char *level)
 {
     const rc_doc *findings = rc_doc_find(got->doc, "findings");
-    for (const rc_doc *finding = findings ? findings->child : NULL; finding; finding = finding->next) {
+    for (const rc_doc *finding = findings ? findings->child : NULL; finding;
+         finding = finding->next) {
         if (!is_same_rule(text_of(finding, "rule"), rule))
             continue;
         if (*level == '\0' || strcmp(text_of(finding, "level"), level) == 0)
