@@ -4,8 +4,11 @@
 
 data   the order of samples against numpy.random.RandomState, built another way
 model  logits, loss and every gradient of GPT-2, Llama and Qwen3 models in double precision
-curve  the losses of 200 steps on the same data: AdamW, clipping, warm-up and cosine decay
+curve  the losses of 200 steps on the same data: AdamW, clipping, warm-up and cosine decay.
+       Rounding grows from step to step, so the yardstick is PyTorch's own single precision: we
+       may be three times as far from double precision as it is, or 1e-5
 """
+import copy
 import json
 import math
 import os
@@ -257,14 +260,22 @@ def distance(got, right):
     return ((got - right).abs().max() / right.abs().max()).item()
 
 
+def make_text(n_words):
+    """Words of random letters, the frequent ones first, so that there is something to learn."""
+    random = np.random.default_rng(1)
+    words = ["".join(random.choice(list("etaoinshr"), random.integers(1, 8))) for _ in range(300)]
+    return " ".join(words[min(int(x), 299)] for x in random.zipf(1.4, n_words))
+
+
 def config_for(folder, settings, **sections):
-    with open(folder + "/text", "wb") as file:
-        file.write(open(__file__, "rb").read())
+    with open(folder + "/text", "w") as file:
+        file.write(make_text(6000))
     model = dict(num_layers=LAYERS, hidden_size=H, num_attention_heads=HEADS, seq_length=S,
                  attention_dropout=0.0, hidden_dropout=0.0, layernorm_epsilon=1e-5)
     return write_config(folder, dict(
         dict(model=dict(model, **settings), dataset=dict(data_path=[folder + "/text"], split="1"),
-             checkpoint=dict(pretrained_checkpoint=folder), rng=dict(seed=11)), **sections))
+             checkpoint=dict(pretrained_checkpoint=folder), rng=dict(seed=11), engine=dict(threads=1)),
+        **sections))
 
 
 def loss_of(model, tokens, targets):
@@ -313,6 +324,7 @@ def rate(samples):
 
 
 def train_in_torch(model, samples):
+    """Loss, norm of the gradients and rate of every step."""
     groups = [dict(params=[p for p in model.parameters() if p.dim() > 1], weight_decay=0.1),
               dict(params=[p for p in model.parameters() if p.dim() == 1], weight_decay=0.0)]
     adam = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.95), eps=1e-8)
@@ -348,20 +360,24 @@ def test_curve():
                            check=True, stdout=subprocess.DEVNULL)
             ours = [json.loads(line) for line in open(folder + "/log")]
             ours = [row for row in ours if row["event"] == "step"]
-            right = train_in_torch(model, dump("train", config, folder))
+            samples = dump("train", config, folder)
+            single = train_in_torch(copy.deepcopy(model).float(), samples)
+            right = train_in_torch(model, samples)
             check(f"{name} takes {STEPS} steps", len(ours) == STEPS)
             check(f"{name} learning rates",
                   all(math.isclose(a["learning_rate"], b[2], rel_tol=1e-12, abs_tol=1e-300)
                       for a, b in zip(ours, right)))
             for key, at in ("lm_loss", 0), ("grad_norm", 1):
                 off = [abs(a[key] - b[at]) / b[at] for a, b in zip(ours, right)]
-                check(f"{name} {key} of every step", max(off) <= TOLERANCE, f"{max(off):.1e}")
+                theirs = max(abs(a[at] - b[at]) / b[at] for a, b in zip(single, right))
+                check(f"{name} {key} of every step", max(off) <= max(TOLERANCE, 3 * theirs),
+                      f"{max(off):.1e}; PyTorch in single precision {theirs:.1e}")
             check(f"{name} learns", right[-1][0] < 0.7 * right[0][0] and
                   ours[-1]["lm_loss"] < 0.7 * ours[0]["lm_loss"],
                   f"{ours[0]['lm_loss']:.3f} to {ours[-1]['lm_loss']:.3f}")
 
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # a loaded machine makes two wait for each other
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 dict(data=test_data, model=test_model, curve=test_curve)[part]()
