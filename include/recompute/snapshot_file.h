@@ -183,7 +183,8 @@ RC_API const char *rc_snapshot_refusal_name(rc_refusal refusal);
  *         *refusal  the class of a refusal (may be NULL)
  * errors  RC_E_INPUT "refused (CLASS): ... at byte N" for a file that is damaged, hostile or no
  *         snapshot; RC_E_IO; RC_E_MEMORY; whatever the sink returns
- * memory  4 bytes for each memo entry and each container of the file, plus what names need
+ * memory  of the result: names, segments, blocks; while it reads, 4 bytes for each memo entry and
+ *         each container of the file, in an arena of its own
  */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_read(const char *path, const rc_snapshot_sink *sink, rc_arena *mem,

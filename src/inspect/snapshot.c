@@ -43,8 +43,7 @@ static rc_code make_final_blocks(rc_snapshot *snapshot, rc_error *err)
 }
 
 /* What the segments say about a device at the end. */
-static void add_end(const rc_snapshot *snapshot, const rc_trace_replay *trace,
-                    rc_snapshot_device *device)
+static void add_end(const rc_snapshot *snapshot, rc_snapshot_device *device)
 {
     size_t low = 0, high = snapshot->n_final_blocks;
     const rc_final_block *all = snapshot->final_blocks;
@@ -56,74 +55,81 @@ static void add_end(const rc_snapshot *snapshot, const rc_trace_replay *trace,
             high = middle;
     }
     device->final_blocks = all + low;
-    device->baseline_check_bytes = trace->unmatched_bytes;
     for (size_t i = low; i < snapshot->n_final_blocks && all[i].device == device->device; i++) {
         device->n_final_blocks++;
         device->end_requested_bytes += all[i].requested_bytes;
-        if (!rc_live_has(&trace->live, all[i].addr))
-            device->baseline_check_bytes += all[i].requested_bytes;
     }
     for (size_t i = 0; i < snapshot->n_by_device; i++)
         if (snapshot->by_device[i].device == device->device)
             device->end_reserved_bytes = snapshot->by_device[i].reserved_bytes;
 }
 
-/* The final block when it is this allocation still, else the request rounded up as the allocator
- * does (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize). */
-static int64_t rounded_bytes(const rc_snapshot_device *device, const rc_live_entry *entry)
+/* The request rounded up as the allocator does (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize). */
+static int64_t rounded_bytes(int64_t size_bytes)
 {
-    rc_final_block key = {.device = device->device, .addr = entry->addr};
-    const rc_final_block *found =
-        device->n_final_blocks ? bsearch(&key, device->final_blocks, device->n_final_blocks,
-                                         sizeof key, by_addr)
-                               : NULL;
-    if (found && found->requested_bytes == entry->size_bytes &&
-        found->size_bytes >= entry->size_bytes)
-        return found->size_bytes;
-    return entry->size_bytes < 512 ? 512 : rc_round_up(entry->size_bytes, 512);
-}
-
-/* Sums by stack; `place[stack]` is 1 + its index in the tallies, and zero again afterwards. */
-static rc_code tally(const rc_snapshot_device *device, uint32_t *place, rc_arena *mem,
-                     rc_live_set *set, rc_error *err)
-{
-    for (size_t i = 0; i < set->n; i++)
-        set->n_tallies += place[set->at[i].stack]++ == 0;
-    RC_TRY(RC_NEW(mem, &set->tallies, set->n_tallies, err));
-    for (size_t i = 0; i < set->n; i++)
-        place[set->at[i].stack] = 0;
-    uint32_t n = 0;
-    for (size_t i = 0; i < set->n; i++) {
-        uint32_t stack = set->at[i].stack;
-        if (place[stack] == 0) {
-            place[stack] = ++n;
-            set->tallies[n - 1].stack = stack;
-        }
-        rc_stack_tally *t = &set->tallies[place[stack] - 1];
-        t->requested_bytes += set->at[i].size_bytes;
-        t->rounded_bytes += rounded_bytes(device, &set->at[i]);
-        t->count++;
-    }
-    for (size_t i = 0; i < set->n; i++)
-        place[set->at[i].stack] = 0;
-    return RC_OK;
+    return size_bytes < 512 ? 512 : rc_round_up(size_bytes, 512);
 }
 
 typedef struct maker {
     const rc_replay *replay;
     rc_snapshot *snapshot;
     uint32_t *place; /* [number of stacks] zeros between uses */
+    /* by final block: the allocation of the trace that it is, or NULL */
+    const rc_live_entry **made; /* [n_final_blocks] */
 } maker;
 
-/* Blocks of the end that the trace did not make. */
+/* Where the final block is this allocation still, its size is known and no estimate. */
+static void settle(const maker *m, const rc_snapshot_device *device, const rc_marker *marker,
+                   rc_live_set *set)
+{
+    for (size_t i = 0; i < device->n_final_blocks; i++) {
+        const rc_live_entry *entry = m->made[i];
+        const rc_final_block *block = &device->final_blocks[i];
+        if (entry && entry->number <= marker->number &&
+            block->requested_bytes == entry->size_bytes && block->size_bytes >= entry->size_bytes)
+            set->tallies[m->place[entry->stack] - 1].rounded_bytes +=
+                block->size_bytes - rounded_bytes(entry->size_bytes);
+    }
+}
+
+/* Sums by stack; `place[stack]` is 1 + its index in the tallies, and zero again afterwards. */
+static rc_code tally(const maker *m, const rc_snapshot_device *device, const rc_marker *marker,
+                     rc_live_set *set, rc_error *err)
+{
+    uint32_t *place = m->place;
+    for (size_t i = 0; i < set->n; i++)
+        if (place[set->at[i].stack] == 0)
+            place[set->at[i].stack] = (uint32_t)++set->n_tallies;
+    RC_TRY(RC_NEW(m->snapshot->mem, &set->tallies, set->n_tallies, err));
+    for (size_t i = 0; i < set->n; i++) {
+        rc_stack_tally *t = &set->tallies[place[set->at[i].stack] - 1];
+        t->stack = set->at[i].stack;
+        t->requested_bytes += set->at[i].size_bytes;
+        t->rounded_bytes += rounded_bytes(set->at[i].size_bytes);
+        t->count++;
+    }
+    settle(m, device, marker, set);
+    for (size_t i = 0; i < set->n_tallies; i++)
+        place[set->tallies[i].stack] = 0;
+    return RC_OK;
+}
+
+/* Finds what the trace made of the final blocks, and sums up the rest by stack. */
 static rc_code tally_untraced(const maker *m, const rc_trace_replay *trace,
                               rc_snapshot_device *device, rc_error *err)
 {
-    RC_TRY(RC_NEW(m->snapshot->mem, &device->untraced, device->n_final_blocks, err));
+    size_t n_most = 0;
+    device->baseline_check_bytes = trace->unmatched_bytes;
+    for (size_t i = 0; i < device->n_final_blocks; i++) {
+        m->made[i] = rc_live_find(&trace->live, device->final_blocks[i].addr);
+        n_most += m->made[i] == NULL;
+    }
+    RC_TRY(RC_NEW(m->snapshot->mem, &device->untraced, n_most, err));
     for (size_t i = 0; i < device->n_final_blocks; i++) {
         const rc_final_block *block = &device->final_blocks[i];
-        if (rc_live_has(&trace->live, block->addr))
+        if (m->made[i])
             continue;
+        device->baseline_check_bytes += block->requested_bytes;
         if (m->place[block->stack] == 0) {
             m->place[block->stack] = (uint32_t)++device->n_untraced;
             device->untraced[device->n_untraced - 1].stack = block->stack;
@@ -141,11 +147,10 @@ static rc_code tally_untraced(const maker *m, const rc_trace_replay *trace,
 static rc_code collect(const maker *m, const rc_trace_replay *trace, const rc_marker *marker,
                        const rc_snapshot_device *device, rc_live_set *set, rc_error *err)
 {
-    rc_arena *mem = m->snapshot->mem;
-    RC_TRY(rc_replay_collect(trace, marker, mem, set, err));
+    RC_TRY(rc_replay_collect(trace, marker, m->snapshot->mem, set, err));
     set->before_bytes = device->baseline_requested_bytes - marker->unmatched_bytes;
     set->reserved_bytes = device->baseline_reserved_bytes + marker->reserved_net_bytes;
-    return tally(device, m->place, mem, set, err);
+    return set->is_set ? tally(m, device, marker, set, err) : RC_OK;
 }
 
 static rc_code make_device(const maker *m, const rc_snapshot_trace *facts, rc_trace_replay *trace,
@@ -166,7 +171,7 @@ static rc_code make_device(const maker *m, const rc_snapshot_trace *facts, rc_tr
                                 .peak_reserved_index = trace->peak_reserved_index};
     memcpy(out->n_actions, trace->n_actions, sizeof out->n_actions);
     memcpy(out->traffic, trace->traffic, sizeof out->traffic);
-    add_end(m->snapshot, trace, out);
+    add_end(m->snapshot, out);
     out->baseline_requested_bytes = out->end_requested_bytes - trace->net_bytes;
     out->baseline_reserved_bytes = out->end_reserved_bytes - trace->reserved_net_bytes;
     out->peak_reserved_bytes = out->baseline_reserved_bytes + trace->peak_reserved_net_bytes;
@@ -239,58 +244,72 @@ static rc_code make_ooms(const rc_replay *replay, rc_snapshot *snapshot, rc_erro
 
 /* ---- all of it ---- */
 
-static rc_code finish(rc_replay *replay, rc_snapshot *snapshot, rc_error *err)
+static rc_code finish(const rc_replay *replay, rc_snapshot *snapshot, rc_error *err)
 {
     const rc_snapshot_names *names = snapshot->file->names;
     size_t n_stacks = rc_snapshot_count_stacks(names);
     maker m = {.replay = replay, .snapshot = snapshot};
     RC_TRY(rc_frame_book_reach(snapshot->book, names, (uint32_t)n_stacks - 1, err));
-    RC_TRY(RC_NEW(snapshot->mem, &m.place, n_stacks, err));
     RC_TRY(rc_pools_make(snapshot, err));
     RC_TRY(make_final_blocks(snapshot, err));
+    RC_TRY(RC_NEW(replay->mem, &m.place, n_stacks, err));
+    RC_TRY(RC_NEW(replay->mem, &m.made, snapshot->n_final_blocks, err));
     RC_TRY(make_devices(&m, err));
     return make_ooms(replay, snapshot, err);
 }
 
-static rc_code start(const rc_moment *moment, const rc_snapshot_watch *watch, rc_arena *mem,
-                     rc_replay **replay, rc_snapshot **out, rc_error *err)
+/* A file, or bytes in memory. */
+typedef struct input {
+    const char *path;
+    const void *bytes;
+    size_t n_bytes;
+} input;
+
+static rc_code make_with(rc_replay *replay, const input *from, rc_snapshot *snapshot,
+                         rc_refusal *refusal, rc_error *err)
+{
+    rc_snapshot_file *file;
+    rc_snapshot_sink sink = {replay, rc_replay_event};
+    RC_TRY(RC_NEW(snapshot->mem, &snapshot->book, 1, err));
+    snapshot->book->mem = snapshot->mem;
+    replay->book = snapshot->book;
+    if (from->path)
+        RC_TRY(rc_snapshot_read(from->path, &sink, snapshot->mem, &file, refusal, err));
+    else
+        RC_TRY(rc_snapshot_read_bytes(from->bytes, from->n_bytes, &sink, snapshot->mem, &file,
+                                      refusal, err));
+    snapshot->file = file;
+    return finish(replay, snapshot, err);
+}
+
+/* The replay lives in an arena of its own: comparing two files then needs the room of one. */
+static rc_code make(const input *from, rc_replay *replay, rc_arena *mem, rc_snapshot **out,
+                    rc_refusal *refusal, rc_error *err)
 {
     RC_TRY(RC_NEW(mem, out, 1, err));
-    RC_TRY(RC_NEW(mem, replay, 1, err));
     (*out)->mem = mem;
-    RC_TRY(RC_NEW(mem, &(*out)->book, 1, err));
-    (*out)->book->mem = mem;
-    (*replay)->mem = mem;
-    (*replay)->book = (*out)->book;
-    (*replay)->moment = moment;
-    (*replay)->watch = watch;
-    return RC_OK;
+    replay->mem = rc_arena_open();
+    rc_code code = replay->mem ? make_with(replay, from, *out, refusal, err)
+                               : RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE,
+                                         "the host is out of memory");
+    rc_arena_close(replay->mem);
+    return code;
 }
 
 rc_code rc_snapshot_make(const char *path, const rc_moment *moment,
                          const rc_snapshot_watch *watch, rc_arena *mem, rc_snapshot **out,
                          rc_refusal *refusal, rc_error *err)
 {
-    rc_replay *replay;
-    rc_snapshot_file *file;
-    RC_TRY(start(moment, watch, mem, &replay, out, err));
-    rc_snapshot_sink sink = {replay, rc_replay_event};
-    RC_TRY(rc_snapshot_read(path, &sink, mem, &file, refusal, err));
-    (*out)->file = file;
-    return finish(replay, *out, err);
+    rc_replay replay = {.moment = moment, .watch = watch};
+    return make(&(input){.path = path}, &replay, mem, out, refusal, err);
 }
 
 rc_code rc_snapshot_make_bytes(const void *bytes, size_t n_bytes, const rc_moment *moment,
                                const rc_snapshot_watch *watch, rc_arena *mem, rc_snapshot **out,
                                rc_refusal *refusal, rc_error *err)
 {
-    rc_replay *replay;
-    rc_snapshot_file *file;
-    RC_TRY(start(moment, watch, mem, &replay, out, err));
-    rc_snapshot_sink sink = {replay, rc_replay_event};
-    RC_TRY(rc_snapshot_read_bytes(bytes, n_bytes, &sink, mem, &file, refusal, err));
-    (*out)->file = file;
-    return finish(replay, *out, err);
+    rc_replay replay = {.moment = moment, .watch = watch};
+    return make(&(input){.bytes = bytes, .n_bytes = n_bytes}, &replay, mem, out, refusal, err);
 }
 
 bool rc_moment_parse(const char *text, rc_moment *moment)

@@ -21,9 +21,10 @@ static size_t find(const rc_live *live, uint64_t addr)
     return at;
 }
 
-bool rc_live_has(const rc_live *live, uint64_t addr)
+const rc_live_entry *rc_live_find(const rc_live *live, uint64_t addr)
 {
-    return live->at[find(live, addr)].number != 0;
+    const rc_live_entry *entry = &live->at[find(live, addr)];
+    return entry->number ? entry : NULL;
 }
 
 static rc_code grow(rc_live *live, int log2_room, rc_error *err)

@@ -19,6 +19,7 @@ RC_MUST_CHECK
 rc_code rc_live_put(rc_live *live, const rc_live_entry *entry, rc_live_entry *old, rc_error *err);
 /* Takes an allocation out; false when the address is not live. */
 bool rc_live_take(rc_live *live, uint64_t addr, rc_live_entry *out);
-bool rc_live_has(const rc_live *live, uint64_t addr);
+/* NULL when the address is not live; valid until the table changes. */
+const rc_live_entry *rc_live_find(const rc_live *live, uint64_t addr);
 
 #endif

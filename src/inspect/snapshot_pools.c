@@ -85,12 +85,15 @@ rc_code rc_pools_make(rc_snapshot *snapshot, rc_error *err)
     const rc_snapshot_file *file = snapshot->file;
     const rc_snapshot_segment **order;
     RC_TRY(RC_NEW(snapshot->mem, &order, file->n_segments, err));
-    RC_TRY(RC_NEW(snapshot->mem, &snapshot->pools, file->n_segments, err));
-    RC_TRY(RC_NEW(snapshot->mem, &snapshot->by_device, file->n_segments, err));
     for (size_t i = 0; i < file->n_segments; i++)
         order[i] = &file->segments[i];
     if (file->n_segments > 1)
         qsort(order, file->n_segments, sizeof *order, by_pool);
+    size_t n_pools = file->n_segments > 0;
+    for (size_t i = 1; i < file->n_segments; i++)
+        n_pools += by_pool(&order[i - 1], &order[i]) != 0;
+    RC_TRY(RC_NEW(snapshot->mem, &snapshot->pools, n_pools, err));
+    RC_TRY(RC_NEW(snapshot->mem, &snapshot->by_device, n_pools, err));
     snapshot->total.device = -1;
     for (size_t i = 0; i < file->n_segments; i++) {
         if (i == 0 || by_pool(&order[i - 1], &order[i]) != 0)

@@ -284,10 +284,17 @@ static rc_code op_empty_dict(rc_pickle *p, const unsigned char *arg)
     (void)arg;
     return push_new(p, RC_OBJ_DICT_NEW);
 }
-static rc_code op_empty_list(rc_pickle *p, const unsigned char *arg)
+static rc_code op_empty_tuple(rc_pickle *p, const unsigned char *arg)
 {
     (void)arg;
     return push_new(p, RC_OBJ_LIST_NEW);
+}
+static rc_code op_empty_list(rc_pickle *p, const unsigned char *arg)
+{
+    (void)arg;
+    bool is_done;
+    RC_TRY(rc_pickle_run_frames(p, &is_done));
+    return is_done ? RC_OK : push_new(p, RC_OBJ_LIST_NEW);
 }
 
 static rc_code push_list(rc_pickle *p, const rc_pv *items, size_t n)
@@ -424,7 +431,7 @@ static const opcode opcodes[256] = {
     ['('] = {op_mark, 0, NULL},
     ['}'] = {op_empty_dict, 0, NULL},
     [']'] = {op_empty_list, 0, NULL},
-    [')'] = {op_empty_list, 0, NULL}, /* an empty tuple */
+    [')'] = {op_empty_tuple, 0, NULL},
     [0x85] = {op_tuple1, 0, NULL},
     [0x86] = {op_tuple2, 0, NULL},
     [0x87] = {op_tuple3, 0, NULL},
@@ -515,13 +522,11 @@ static rc_code check_head(rc_pickle *p)
     return RC_OK;
 }
 
-rc_code rc_pickle_make(rc_pickle *p, rc_unpack *from, const char *path,
-                       const rc_snapshot_sink *sink, rc_arena *mem, rc_error *err)
+rc_code rc_pickle_make(rc_pickle *p, rc_unpack *from, rc_arena *mem, rc_error *err)
 {
     *p = (rc_pickle){.mem = mem,
+                     .bump = {.mem = mem},
                      .from = from,
-                     .path = path,
-                     .sink = sink,
                      .err = err,
                      .total_bytes = rc_unpack_total_bytes(from),
                      .memo = {.mem = mem},
@@ -536,8 +541,7 @@ rc_code rc_pickle_make(rc_pickle *p, rc_unpack *from, const char *path,
         p->n_window = (size_t)p->total_bytes + 1; /* one more: the end is seen at once */
     RC_TRY(RC_NEW(mem, &p->buf, p->n_window, err));
     p->at = p->end = p->buf;
-    RC_TRY(RC_NEW(mem, &p->names, 1, err));
-    return rc_snapshot_names_make(mem, p->names, err);
+    return RC_OK;
 }
 
 rc_code rc_pickle_run(rc_pickle *p, rc_pv *value)

@@ -102,7 +102,8 @@ typedef struct rc_pickle_trace {
 } rc_pickle_trace;
 
 typedef struct rc_pickle {
-    rc_arena *mem;
+    rc_arena *mem; /* of the machine; names lie in the result's */
+    rc_bump bump;
     rc_unpack *from;
     const char *path;
     const rc_snapshot_sink *sink; /* may be NULL */
@@ -140,10 +141,10 @@ typedef struct rc_pickle {
     bool is_stopped;
 } rc_pickle;
 
-/* Prepares a machine; the caller keeps `pickle`, and opens and closes `from`. */
+/* Prepares a machine; the caller opens and closes `from`, and sets path, sink and names. Its
+ * memory is taken from `tmp` and needed no longer than the machine. */
 RC_MUST_CHECK
-rc_code rc_pickle_make(rc_pickle *pickle, rc_unpack *from, const char *path,
-                       const rc_snapshot_sink *sink, rc_arena *mem, rc_error *err);
+rc_code rc_pickle_make(rc_pickle *pickle, rc_unpack *from, rc_arena *tmp, rc_error *err);
 /* Runs to STOP; *top is the value. */
 RC_MUST_CHECK
 rc_code rc_pickle_run(rc_pickle *pickle, rc_pv *top);
@@ -262,6 +263,10 @@ rc_code rc_pickle_read_frame(rc_pickle *p, const rc_pv *items, size_t n, uint32_
 /* Reads events of the usual form while they last; leaves the rest to the machine. */
 RC_MUST_CHECK
 rc_code rc_pickle_run_events(rc_pickle *p, rc_pv list);
+
+/* Behind EMPTY_LIST: reads a list of known frames at once and pushes it, if it is one. */
+RC_MUST_CHECK
+rc_code rc_pickle_run_frames(rc_pickle *p, bool *is_done);
 
 /* ---- used by pickle.c and pickle_fast.c ---- */
 RC_MUST_CHECK

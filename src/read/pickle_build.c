@@ -82,7 +82,7 @@ static rc_code box_add(rc_pickle *p, rc_pickle_box *box, const rc_pv *items, siz
         while (room < box->n + n)
             room *= 2;
         void *larger;
-        RC_TRY(rc_snapshot_names_bump(p->names, room * sizeof *items, &larger, p->err));
+        RC_TRY(rc_bump_take(&p->bump, room * sizeof *items, &larger, p->err));
         if (box->n)
             memcpy(larger, box->items, box->n * sizeof *items);
         box->items = larger;

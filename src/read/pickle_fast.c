@@ -314,6 +314,14 @@ static cursor read_event(rc_pickle *p, draft *d, cursor at)
     return read_put(d, at + 1, self);
 }
 
+static rc_code commit_puts(rc_pickle *p, const draft *d)
+{
+    for (size_t i = 0; i < d->n_puts; i++)
+        RC_TRY(rc_pickle_put_word(p, d->put_at[i] == SIZE_MAX ? p->n_memo : d->put_at[i],
+                                  d->put_word[i]));
+    return RC_OK;
+}
+
 /* The draft becomes part of the machine. */
 static rc_code commit(rc_pickle *p, draft *d, uint32_t i_trace)
 {
@@ -322,9 +330,7 @@ static rc_code commit(rc_pickle *p, draft *d, uint32_t i_trace)
     rc_pv self = rc_pv_make(RC_PV_OBJECT, p->n_objects);
     for (size_t i = 0; i < d->n_objects; i++)
         rc_words_set(&p->objects, p->n_objects++, d->object[i]);
-    for (size_t i = 0; i < d->n_puts; i++)
-        RC_TRY(rc_pickle_put_word(p, d->put_at[i] == SIZE_MAX ? p->n_memo : d->put_at[i],
-                                  d->put_word[i]));
+    RC_TRY(commit_puts(p, d));
     RC_TRY(rc_pickle_push(p, self));
     return rc_pickle_give_event(p, i_trace, &d->event);
 }
@@ -336,6 +342,35 @@ static bool has_possible_puts(const rc_pickle *p, const draft *d)
         if (d->put_at[i] != SIZE_MAX && d->put_at[i] > (uint64_t)rc_pickle_byte(p))
             return false;
     return true;
+}
+
+static rc_code reserve_frames(rc_pickle *p)
+{
+    if (p->n_frames_room > 0)
+        return RC_OK;
+    RC_TRY(RC_NEW(p->mem, &p->frames, 1024, p->err));
+    p->n_frames_room = 1024;
+    return RC_OK;
+}
+
+rc_code rc_pickle_run_frames(rc_pickle *p, bool *is_done)
+{
+    *is_done = false;
+    if (p->end - p->at <= GUARD_BYTES)
+        return RC_OK;
+    RC_TRY(reserve_frames(p));
+    RC_TRY(rc_words_reach(&p->objects, p->n_objects + 1, p->err));
+    draft d = {.last = p->end - GUARD_BYTES};
+    cursor at = read_new_frames(p, &d, p->at - 1);
+    RC_TRY(d.code);
+    if (!at || d.event.stack == RC_STACK_EMPTY || !has_possible_puts(p, &d))
+        return RC_OK;
+    rc_pv self = rc_pv_make(RC_PV_OBJECT, p->n_objects++);
+    rc_pickle_set_object(p, self, RC_OBJ_STACK, d.event.stack); /* no event has used it yet */
+    RC_TRY(commit_puts(p, &d));
+    p->at = at;
+    *is_done = true;
+    return rc_pickle_push(p, self);
 }
 
 /* The C++ writer memoises an event after its contents: the put of the event the machine has read. */
@@ -354,10 +389,7 @@ static rc_code finish_event(rc_pickle *p)
 rc_code rc_pickle_run_events(rc_pickle *p, rc_pv list)
 {
     uint32_t i_trace = rc_pickle_object(p, list) >> 4;
-    if (p->n_frames_room == 0) {
-        RC_TRY(RC_NEW(p->mem, &p->frames, 1024, p->err));
-        p->n_frames_room = 1024;
-    }
+    RC_TRY(reserve_frames(p));
     if (p->end - p->at > GUARD_BYTES)
         RC_TRY(finish_event(p));
     for (;;) {

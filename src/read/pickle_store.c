@@ -125,18 +125,18 @@ static size_t set_first(const rc_id_set *set, uint32_t hash)
 
 enum { BUMP_PAGE = 1 << 16, MOST_IDS = (1 << 28) - 1 };
 
-rc_code rc_snapshot_names_bump(rc_snapshot_names *names, size_t n_bytes, void **out, rc_error *err)
+rc_code rc_bump_take(rc_bump *bump, size_t n_bytes, void **out, rc_error *err)
 {
     size_t n = (n_bytes + 7) & ~(size_t)7;
     if (n > BUMP_PAGE / 4)
-        return rc_arena_take(names->mem, n, 1, out, err);
-    if (n > names->n_bump) {
-        RC_TRY(RC_NEW(names->mem, &names->bump, BUMP_PAGE, err));
-        names->n_bump = BUMP_PAGE;
+        return rc_arena_take(bump->mem, n, 1, out, err);
+    if (n > bump->n_left) {
+        RC_TRY(RC_NEW(bump->mem, &bump->at, BUMP_PAGE, err));
+        bump->n_left = BUMP_PAGE;
     }
-    *out = names->bump;
-    names->bump += n;
-    names->n_bump -= n;
+    *out = bump->at;
+    bump->at += n;
+    bump->n_left -= n;
     return RC_OK;
 }
 
@@ -168,7 +168,7 @@ static rc_code add_string(rc_snapshot_names *names, const unsigned char *bytes, 
     if (names->strings.n > MOST_IDS)
         return too_many("strings", err);
     void *copy, *at;
-    RC_TRY(rc_snapshot_names_bump(names, n + 1, &copy, err));
+    RC_TRY(rc_bump_take(&names->bump, n + 1, &copy, err));
     memcpy(copy, bytes, n);
     ((char *)copy)[n] = '\0';
     RC_TRY(rc_pages_add(&names->strings, &at, err));
@@ -242,7 +242,7 @@ rc_code rc_snapshot_names_stack(rc_snapshot_names *names, const uint32_t *frames
     if (names->stacks.n > MOST_IDS)
         return too_many("stacks", err);
     void *copy, *elem;
-    RC_TRY(rc_snapshot_names_bump(names, n * sizeof *frames, &copy, err));
+    RC_TRY(rc_bump_take(&names->bump, n * sizeof *frames, &copy, err));
     memcpy(copy, frames, n * sizeof *frames);
     RC_TRY(rc_pages_add(&names->stacks, &elem, err));
     *(rc_snapshot_stack *)elem = (rc_snapshot_stack){copy, n};
@@ -259,6 +259,7 @@ rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error
 #undef RC_WORD
     };
     *names = (rc_snapshot_names){.mem = mem,
+                        .bump = {.mem = mem},
                         .seed = (uint32_t)((uintptr_t)names >> 4) * 0x85EBCA6Bu,
                         .strings = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_string)},
                         .frames = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_frame)},

@@ -55,13 +55,21 @@ typedef struct rc_id_set {
     size_t n, n_room;
 } rc_id_set;
 
+/* Small pieces of any size, aligned to 8. Zero-initialise with mem set. */
+typedef struct rc_bump {
+    rc_arena *mem;
+    unsigned char *at;
+    size_t n_left;
+} rc_bump;
+RC_MUST_CHECK
+rc_code rc_bump_take(rc_bump *bump, size_t n_bytes, void **out, rc_error *err);
+
 struct rc_snapshot_names {
     rc_arena *mem;
     /* Differs from run to run, so that no file can be made of names that collide; no result
      * depends on it, for ids are given in the order of the file. */
     uint32_t seed;
-    unsigned char *bump;
-    size_t n_bump;
+    rc_bump bump;
     rc_pages strings; /* of rc_snapshot_string */
     rc_pages frames;  /* of rc_snapshot_frame */
     rc_pages stacks;  /* of rc_snapshot_stack */
@@ -71,10 +79,6 @@ struct rc_snapshot_names {
 /* Id 0 is "absent" everywhere; string ids 1 .. RC_KEY_COUNT-1 are the known words in order. */
 RC_MUST_CHECK
 rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error *err);
-/* Small pieces of any size, aligned to 8. */
-RC_MUST_CHECK
-rc_code rc_snapshot_names_bump(rc_snapshot_names *names, size_t n_bytes, void **out, rc_error *err);
-
 /* The id of these bytes; *is_new tells whether they had not been seen (and so not been checked). */
 RC_MUST_CHECK
 rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,

@@ -18,6 +18,7 @@ enum { MOST_DEVICE = 1023 };
 
 typedef struct walk {
     rc_pickle *p;
+    rc_arena *mem; /* of the result */
     rc_snapshot_file *file;
     int64_t total_bytes; /* of all sizes read so far */
 } walk;
@@ -216,18 +217,17 @@ static rc_code read_segments(walk *w, rc_pv v)
     const rc_pickle_box *list;
     rc_snapshot_file *file = w->file;
     RC_TRY(take_list(w, v, "'segments'", &list));
-    rc_arena *mem = w->p->mem;
-    RC_TRY(RC_NEW(mem, &file->segments, list->n, w->p->err));
+    RC_TRY(RC_NEW(w->mem, &file->segments, list->n, w->p->err));
     const rc_pickle_box **dicts, **blocks;
-    RC_TRY(RC_NEW(mem, &dicts, list->n, w->p->err));
-    RC_TRY(RC_NEW(mem, &blocks, list->n, w->p->err));
+    RC_TRY(RC_NEW(w->p->mem, &dicts, list->n, w->p->err));
+    RC_TRY(RC_NEW(w->p->mem, &blocks, list->n, w->p->err));
     for (uint32_t i = 0; i < list->n; i++) {
         RC_TRY(take_dict(w, list->items[i], "a segment", &dicts[i]));
         RC_TRY(take_list(w, find(dicts[i], RC_KEY_BLOCKS), "a segment's list of blocks",
                          &blocks[i]));
         file->n_blocks += blocks[i]->n; /* each list once: no more than the file holds */
     }
-    RC_TRY(RC_NEW(mem, &file->blocks, file->n_blocks, w->p->err));
+    RC_TRY(RC_NEW(w->mem, &file->blocks, file->n_blocks, w->p->err));
     size_t n_blocks = 0;
     for (uint32_t i = 0; i < list->n; i++) {
         RC_TRY(read_segment(w, dicts[i], &file->segments[i]));
@@ -304,7 +304,7 @@ static rc_code read_traces(walk *w, rc_pv v)
         return bad(w, RC_REFUSAL_BAD_VALUE, "'device_traces'", "has more than 1024 devices");
     rc_snapshot_file *file = w->file;
     file->n_traces = w->p->traces.n;
-    RC_TRY(RC_NEW(w->p->mem, &file->traces, file->n_traces, w->p->err));
+    RC_TRY(RC_NEW(w->mem, &file->traces, file->n_traces, w->p->err));
     for (size_t i = 0; i < file->n_traces; i++)
         file->traces[i] = (rc_snapshot_trace){.device = -1,
                                               .n_events = rc_pickle_trace_at(w->p, i)->n_given,
@@ -348,7 +348,7 @@ static rc_code read_annotations(walk *w, rc_pv v)
 {
     const rc_pickle_box *list = peek(w, v, RC_OBJ_LIST);
     rc_snapshot_file *file = w->file;
-    RC_TRY(RC_NEW(w->p->mem, &file->annotations, list->n, w->p->err));
+    RC_TRY(RC_NEW(w->mem, &file->annotations, list->n, w->p->err));
     for (uint32_t i = 0; i < list->n; i++) {
         const rc_pickle_box *dict = peek(w, list->items[i], RC_OBJ_DICT);
         rc_pv name = find(dict, RC_KEY_NAME), stage = find(dict, RC_KEY_STAGE);
@@ -413,16 +413,29 @@ static rc_code read_top(walk *w, rc_pv top)
     return read_annotations(w, find(dict, RC_KEY_ANNOTATIONS));
 }
 
-static rc_code read_from(rc_unpack *from, const char *path, const rc_snapshot_sink *sink,
-                         rc_arena *mem, rc_snapshot_file **out, rc_refusal *refusal,
+/* What reading needs besides the file: it ends with the reading. */
+typedef struct reading {
+    rc_arena *tmp, *mem;
+    rc_unpack *from;
+    const char *path;
+    const rc_snapshot_sink *sink;
+} reading;
+
+static rc_code read_from(const reading *r, rc_snapshot_file **out, rc_refusal *refusal,
                          rc_error *err)
 {
     rc_pickle *p;
     rc_pv top;
-    RC_TRY(RC_NEW(mem, &p, 1, err));
-    RC_TRY(RC_NEW(mem, out, 1, err));
-    RC_TRY(rc_pickle_make(p, from, path, sink, mem, err));
-    walk w = {.p = p, .file = *out};
+    rc_snapshot_names *names;
+    RC_TRY(RC_NEW(r->mem, out, 1, err));
+    RC_TRY(RC_NEW(r->mem, &names, 1, err));
+    RC_TRY(rc_snapshot_names_make(r->mem, names, err));
+    RC_TRY(RC_NEW(r->tmp, &p, 1, err));
+    RC_TRY(rc_pickle_make(p, r->from, r->tmp, err));
+    p->path = r->path;
+    p->sink = r->sink;
+    p->names = names;
+    walk w = {.p = p, .mem = r->mem, .file = *out};
     rc_code code = rc_pickle_run(p, &top);
     if (code == RC_OK)
         code = read_top(&w, top);
@@ -430,8 +443,8 @@ static rc_code read_from(rc_unpack *from, const char *path, const rc_snapshot_si
         *refusal = p->refusal;
     RC_TRY(code);
     rc_snapshot_file *file = *out;
-    file->path = path;
-    file->names = p->names;
+    file->path = r->path;
+    file->names = names;
     file->protocol = p->protocol;
     file->n_unknown_actions = p->n_unknown_actions;
     file->n_file_bytes = rc_pickle_byte(p);
@@ -439,33 +452,39 @@ static rc_code read_from(rc_unpack *from, const char *path, const rc_snapshot_si
     return RC_OK;
 }
 
-static rc_code read_opened(rc_code opened, rc_unpack *from, const char *path,
-                           const rc_snapshot_sink *sink, rc_arena *mem, rc_snapshot_file **out,
-                           rc_refusal *refusal, rc_error *err)
+static rc_code no_memory(rc_error *err)
 {
-    if (refusal)
-        *refusal = RC_REFUSAL_NONE;
-    if (opened == RC_OK)
-        opened = read_from(from, path, sink, mem, out, refusal, err);
-    rc_unpack_close(from);
-    return opened;
+    return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
 }
 
 rc_code rc_snapshot_read(const char *path, const rc_snapshot_sink *sink, rc_arena *mem,
                          rc_snapshot_file **out, rc_refusal *refusal, rc_error *err)
 {
-    rc_unpack *from;
-    rc_code opened = rc_unpack_open(path, mem, &from, err);
-    return read_opened(opened, from, path, sink, mem, out, refusal, err);
+    reading r = {.tmp = rc_arena_open(), .mem = mem, .path = path, .sink = sink};
+    if (refusal)
+        *refusal = RC_REFUSAL_NONE;
+    rc_code code = r.tmp ? rc_unpack_open(path, r.tmp, &r.from, err) : no_memory(err);
+    if (code == RC_OK)
+        code = read_from(&r, out, refusal, err);
+    rc_unpack_close(r.from);
+    rc_arena_close(r.tmp);
+    return code;
 }
 
 rc_code rc_snapshot_read_bytes(const void *bytes, size_t n_bytes, const rc_snapshot_sink *sink,
                                rc_arena *mem, rc_snapshot_file **out, rc_refusal *refusal,
                                rc_error *err)
 {
-    rc_unpack *from;
-    rc_code opened = rc_unpack_open_bytes(bytes, n_bytes, mem, &from, err);
-    return read_opened(opened, from, "memory", sink, mem, out, refusal, err);
+    reading r = {.tmp = rc_arena_open(), .mem = mem, .path = "memory", .sink = sink};
+    if (refusal)
+        *refusal = RC_REFUSAL_NONE;
+    rc_code code =
+        r.tmp ? rc_unpack_open_bytes(bytes, n_bytes, r.tmp, &r.from, err) : no_memory(err);
+    if (code == RC_OK)
+        code = read_from(&r, out, refusal, err);
+    rc_unpack_close(r.from);
+    rc_arena_close(r.tmp);
+    return code;
 }
 
 const char *rc_snapshot_refusal_name(rc_refusal refusal)
