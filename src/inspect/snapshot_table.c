@@ -30,39 +30,44 @@ bool rc_view_shows(const rc_snapshot_view *view, int device)
 
 /* ---- file and settings ---- */
 
-static rc_code add_file(const rc_snapshot *snapshot, rc_report *report, rc_error *err)
+static rc_code add_file(const rc_snapshot *snapshot, const rc_snapshot_view *view,
+                        rc_report *report, rc_error *err)
 {
     static const rc_column columns[] = {{"path", "file", RC_UNIT_TEXT},
-                                        {"protocol", "pickle protocol", RC_UNIT_COUNT},
                                         {"file_bytes", "size unpacked", RC_UNIT_BYTES},
-                                        {"trailing_bytes", NULL, RC_UNIT_COUNT},
-                                        {"unknown_actions", NULL, RC_UNIT_COUNT},
-                                        {"untiled_segments", NULL, RC_UNIT_COUNT},
-                                        {"annotations", NULL, RC_UNIT_COUNT},
                                         {"stacks", "distinct stacks", RC_UNIT_COUNT},
                                         {"alloc_conf", "PYTORCH_CUDA_ALLOC_CONF", RC_UNIT_TEXT},
                                         {"is_expandable", "expandable segments", RC_UNIT_BOOL},
                                         {"max_split_bytes", "max_split_size", RC_UNIT_BYTES},
-                                        {"gc_threshold", NULL, RC_UNIT_REAL}};
+                                        {"gc_threshold", NULL, RC_UNIT_REAL},
+                                        {"protocol", NULL, RC_UNIT_COUNT},
+                                        {"trailing_bytes", NULL, RC_UNIT_COUNT},
+                                        {"unknown_actions", NULL, RC_UNIT_COUNT},
+                                        {"untiled_segments", NULL, RC_UNIT_COUNT},
+                                        {"annotations", NULL, RC_UNIT_COUNT}};
+    enum { N_BRIEF = 6 };
     const rc_snapshot_file *file = snapshot->file;
     const rc_snapshot_settings *settings = &file->settings;
+    bool has_conf = settings->conf && rc_snapshot_string_at(file->names, settings->conf).n_bytes;
     rc_table *table;
-    rc_cell *row;
-    RC_TRY(rc_table_make(snapshot->mem, "file", NULL, columns, N(columns), &table, err));
+    rc_cell *row, all[N(columns)];
+    size_t n_columns = view->is_brief ? N_BRIEF : N(columns);
+    RC_TRY(rc_table_make(snapshot->mem, "file", NULL, columns, n_columns, &table, err));
     RC_TRY(rc_table_add_row(table, &row, err));
-    row[0] = rc_cell_text(file->path);
-    row[1] = rc_cell_int(file->protocol);
-    row[2] = rc_cell_int(file->n_file_bytes);
-    row[3] = rc_cell_int(file->n_trailing_bytes);
-    row[4] = rc_cell_int(file->n_unknown_actions);
-    row[5] = rc_cell_int(file->n_untiled_segments);
-    row[6] = rc_cell_int((int64_t)file->n_annotations);
-    row[7] = rc_cell_int((int64_t)rc_snapshot_count_stacks(file->names) - 2);
-    row[8] = text_of(snapshot, settings->conf);
-    row[9] = rc_cell_int(settings->is_expandable || snapshot->total.is_expandable);
-    row[10] = optional_int(settings->max_split_bytes >= 0, settings->max_split_bytes);
-    if (settings->has_settings)
-        row[11] = rc_cell_real(settings->gc_threshold);
+    all[0] = rc_cell_text(file->path);
+    all[1] = rc_cell_int(file->n_file_bytes);
+    all[2] = rc_cell_int((int64_t)rc_snapshot_count_stacks(file->names) - 2);
+    all[3] = text_of(snapshot, has_conf ? settings->conf : 0);
+    all[4] = rc_cell_int(settings->is_expandable || snapshot->total.is_expandable);
+    all[5] = optional_int(settings->max_split_bytes >= 0, settings->max_split_bytes);
+    all[6] = settings->has_settings ? rc_cell_real(settings->gc_threshold)
+                                    : (rc_cell){.is_null = true};
+    all[7] = rc_cell_int(file->protocol);
+    all[8] = rc_cell_int(file->n_trailing_bytes);
+    all[9] = rc_cell_int(file->n_unknown_actions);
+    all[10] = rc_cell_int(file->n_untiled_segments);
+    all[11] = rc_cell_int((int64_t)file->n_annotations);
+    memcpy(row, all, n_columns * sizeof *row);
     rc_report_add(report, table, true);
     return RC_OK;
 }
@@ -322,6 +327,34 @@ static rc_code add_pools(const rc_snapshot *snapshot, const rc_snapshot_view *vi
 
 /* ---- out of memory ---- */
 
+static rc_code fill_oom(const rc_snapshot *snapshot, const rc_oom *oom, rc_cell *row, rc_error *err)
+{
+    rc_stack_facts facts = snapshot->book->stacks[oom->stack];
+    const char *source;
+    RC_TRY(rc_stack_source(snapshot->book, snapshot->file->names, oom->stack, snapshot->mem,
+                           &source, err));
+    row[0] = rc_cell_int(oom->device);
+    row[1] = rc_cell_int(oom->event_index);
+    row[2] = rc_cell_int(oom->size_bytes);
+    row[3] = rc_cell_int(oom->device_free_bytes);
+    row[4] = rc_cell_int(oom->largest_bytes);
+    row[5] = rc_cell_int(oom->same_bytes);
+    row[6] = rc_cell_text(oom->verdict);
+    row[7] = rc_cell_text(oom->enough_with);
+    row[8] = rc_cell_text(source);
+    row[9] = rc_cell_text(rc_snapshot_label_name(facts.label));
+    row[10] = rc_cell_text(rc_snapshot_phase_name((rc_snapshot_phase)facts.phase));
+    row[11] = rc_cell_int(oom->other_stream_bytes);
+    row[12] = rc_cell_int(oom->private_bytes);
+    row[13] = rc_cell_int(oom->other_class_bytes);
+    row[14] = rc_cell_int(oom->needed_bytes);
+    row[15] = rc_cell_int(oom->allocated_bytes);
+    row[16] = rc_cell_int(oom->reserved_bytes);
+    row[17] = rc_cell_int(oom->stream);
+    row[18] = rc_cell_text(oom->is_small ? "small" : "large");
+    return RC_OK;
+}
+
 static rc_code add_ooms(const rc_snapshot *snapshot, const rc_snapshot_view *view,
                         rc_report *report, rc_error *err)
 {
@@ -345,39 +378,19 @@ static rc_code add_ooms(const rc_snapshot *snapshot, const rc_snapshot_view *vie
         {"reserved_bytes", "reserved before", RC_UNIT_BYTES},
         {"stream", NULL, RC_UNIT_COUNT},
         {"class", NULL, RC_UNIT_TEXT}};
+    enum { N_BRIEF = 11 };
     rc_table *table;
-    rc_cell *row;
+    rc_cell *row, all[N(columns)];
+    size_t n_columns = view->is_brief ? N_BRIEF : N(columns);
     if (snapshot->n_ooms == 0 && view->is_brief)
         return RC_OK;
-    RC_TRY(rc_table_make(snapshot->mem, "oom", "Out of memory", columns, N(columns), &table, err));
+    RC_TRY(rc_table_make(snapshot->mem, "oom", "Out of memory", columns, n_columns, &table, err));
     for (size_t i = 0; i < snapshot->n_ooms; i++) {
-        const rc_oom *oom = &snapshot->ooms[i];
-        if (!rc_view_shows(view, oom->device))
+        if (!rc_view_shows(view, snapshot->ooms[i].device))
             continue;
-        rc_stack_facts facts = snapshot->book->stacks[oom->stack];
-        const char *source;
-        RC_TRY(rc_stack_source(snapshot->book, snapshot->file->names, oom->stack, snapshot->mem,
-                               &source, err));
+        RC_TRY(fill_oom(snapshot, &snapshot->ooms[i], all, err));
         RC_TRY(rc_table_add_row(table, &row, err));
-        row[0] = rc_cell_int(oom->device);
-        row[1] = rc_cell_int(oom->event_index);
-        row[2] = rc_cell_int(oom->size_bytes);
-        row[3] = rc_cell_int(oom->device_free_bytes);
-        row[4] = rc_cell_int(oom->largest_bytes);
-        row[5] = rc_cell_int(oom->same_bytes);
-        row[6] = rc_cell_text(oom->verdict);
-        row[7] = rc_cell_text(oom->enough_with);
-        row[8] = rc_cell_text(source);
-        row[9] = rc_cell_text(rc_snapshot_label_name(facts.label));
-        row[10] = rc_cell_text(rc_snapshot_phase_name((rc_snapshot_phase)facts.phase));
-        row[11] = rc_cell_int(oom->other_stream_bytes);
-        row[12] = rc_cell_int(oom->private_bytes);
-        row[13] = rc_cell_int(oom->other_class_bytes);
-        row[14] = rc_cell_int(oom->needed_bytes);
-        row[15] = rc_cell_int(oom->allocated_bytes);
-        row[16] = rc_cell_int(oom->reserved_bytes);
-        row[17] = rc_cell_int(oom->stream);
-        row[18] = rc_cell_text(oom->is_small ? "small" : "large");
+        memcpy(row, all, n_columns * sizeof *row);
     }
     rc_report_add(report, table, false);
     return RC_OK;
@@ -388,7 +401,7 @@ static rc_code add_ooms(const rc_snapshot *snapshot, const rc_snapshot_view *vie
 rc_code rc_snapshot_overview(const rc_snapshot *snapshot, const rc_snapshot_view *view,
                              rc_report *report, rc_error *err)
 {
-    RC_TRY(add_file(snapshot, report, err));
+    RC_TRY(add_file(snapshot, view, report, err));
     RC_TRY(add_devices(snapshot, view, report, err));
     RC_TRY(add_ooms(snapshot, view, report, err));
     RC_TRY(add_segments(snapshot, report, err));
@@ -400,7 +413,7 @@ rc_code rc_snapshot_overview(const rc_snapshot *snapshot, const rc_snapshot_view
         RC_TRY(add_traffic(snapshot, view, report, err));
     }
     RC_TRY(rc_snapshot_add_holders(snapshot, RC_LIVE_PEAK, view, report, err));
-    if (snapshot->n_ooms > 0 && !view->is_brief)
+    if (snapshot->n_ooms > 0)
         RC_TRY(rc_snapshot_add_holders(snapshot, RC_LIVE_OOM, view, report, err));
     return rc_snapshot_add_notes(snapshot, view, report, err);
 }
