@@ -128,10 +128,21 @@ typedef struct rc_log_rank {
     bool is_decimal; /* the log printed units of 1e9 */
 } rc_log_rank;
 
+/* One iteration line; NAN where it does not say. */
+typedef struct rc_log_step {
+    int64_t iteration;
+    double ms, loss;
+} rc_log_step;
+
+enum { RC_LOG_MAX_STEPS = 4096 };
+
 /* Iteration lines of the rank that prints them. */
 typedef struct rc_log_train {
+    rc_log_step *steps; /* the first RC_LOG_MAX_STEPS lines */
+    size_t n_steps, room_steps;
     int64_t n_lines;
     int64_t first_iteration, last_iteration, n_iterations; /* RC_LOG_UNKNOWN if none */
+    int64_t n_steady;                                      /* lines in the mean below */
     double step_ms, steady_step_ms; /* last; mean from iteration 3 on; NAN if none */
     double loss, first_loss, grad_norm, learning_rate, loss_scale, tflops;
     int64_t skipped, nan; /* summed over the lines */

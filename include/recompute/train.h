@@ -7,6 +7,7 @@
 #define RECOMPUTE_TRAIN_H
 
 #include <recompute/config.h>
+#include <recompute/cost.h>
 #include <recompute/table.h>
 
 #include <stdio.h>
@@ -38,6 +39,9 @@ RC_API rc_code rc_training_dump(const rc_training *training, const char *noun, F
 RC_MUST_CHECK
 RC_API rc_code rc_training_report(const rc_training *training, rc_arena *mem, rc_report *report,
                                   rc_error *err);
+
+/* What the plan costs; lives as long as the training. */
+RC_API const rc_cost *rc_training_cost(const rc_training *training);
 
 typedef enum rc_train_event_kind {
     RC_TRAIN_START, /* memory was taken; weights are in place */
@@ -116,6 +120,7 @@ typedef struct rc_progress {
     double recent_seconds; /* of a step, smoothed */
     double drawn_at;       /* when the line was last drawn */
     bool has_line;         /* it stands on the screen */
+    bool has_memory_line;  /* Megatron's line about memory was printed */
 } rc_progress;
 
 /* For rc_train_watch.event, with the rc_progress as `user`. */

@@ -24,9 +24,28 @@ static int64_t read_count(const log_line *line, size_t from, const char *label,
     return (int64_t)value;
 }
 
+static rc_code keep_step(rc_log *log, double loss, rc_error *err)
+{
+    rc_log_train *train = &log->train;
+    if (train->n_steps == RC_LOG_MAX_STEPS)
+        return RC_OK;
+    if (train->n_steps == train->room_steps) {
+        size_t room = train->room_steps ? train->room_steps * 2 : 64;
+        rc_log_step *larger;
+        RC_TRY(RC_NEW(log->mem, &larger, room, err));
+        if (train->n_steps)
+            memcpy(larger, train->steps, train->n_steps * sizeof *larger);
+        train->steps = larger;
+        train->room_steps = room;
+    }
+    train->steps[train->n_steps++] =
+        (rc_log_step){.iteration = train->last_iteration, .ms = (double)NAN, .loss = loss};
+    return RC_OK;
+}
+
 /* Counts a step and what its loss and gradient say. */
-static void count_step(rc_log_reader *reader, const log_line *line, bool has_loss, double loss,
-                       bool has_grad, double grad)
+static rc_code count_step(rc_log_reader *reader, const log_line *line, bool has_loss,
+                          double loss, const double *grad, rc_error *err)
 {
     rc_log_train *train = &reader->log->train;
     train->where = log_where(reader, line);
@@ -41,14 +60,15 @@ static void count_step(rc_log_reader *reader, const log_line *line, bool has_los
     } else {
         train->n_without_loss++;
     }
-    if (has_grad) {
-        train->grad_norm = grad;
-        train->n_nan_grad += !isfinite(grad);
-        train->n_zero_grad += !(grad < 0) && !(grad > 0) && isfinite(grad);
+    if (grad) {
+        train->grad_norm = *grad;
+        train->n_nan_grad += !isfinite(*grad);
+        train->n_zero_grad += !(*grad < 0) && !(*grad > 0) && isfinite(*grad);
     }
     train->n_lines++;
     /* What comes after a finished step is a new phase. */
     reader->log->phase = RC_STAGE_UNKNOWN;
+    return keep_step(reader->log, has_loss ? loss : (double)NAN, err);
 }
 
 static void count_iteration(rc_log_train *train, int64_t iteration)
@@ -65,12 +85,13 @@ static void keep_step_time(rc_log_train *train, double ms)
     if (!(ms >= 0))
         return;
     train->step_ms = ms;
+    if (train->n_steps > 0 && train->n_lines == (int64_t)train->n_steps)
+        train->steps[train->n_steps - 1].ms = ms;
     /* A running mean of the lines from iteration 3 on: the first ones warm up. */
     if (train->last_iteration < 3)
         return;
-    double n = (double)train->n_lines;
-    double mean = isnan(train->steady_step_ms) ? ms : train->steady_step_ms;
-    train->steady_step_ms = mean + (ms - mean) / (n > 1 ? n : 1);
+    double mean = train->n_steady++ ? train->steady_step_ms : ms;
+    train->steady_step_ms = mean + (ms - mean) / (double)train->n_steady;
 }
 
 /* The part of the line that one report occupies: from the "iteration" before the keyword. */
@@ -87,7 +108,6 @@ static size_t report_start(const log_line *line)
 
 LOG_HANDLER(train)
 {
-    (void)err;
     rc_log_train *train = &reader->log->train;
     reader->log->n_seen[kind]++;
     size_t from = report_start(line);
@@ -103,7 +123,7 @@ LOG_HANDLER(train)
                     log_number_after(line, from, "reduced_train_loss", &loss) ||
                     log_number_after(line, from, "| loss", &loss);
     bool has_grad = log_number_after(line, from, "grad norm", &grad);
-    count_step(reader, line, has_loss, loss, has_grad, grad);
+    RC_TRY(count_step(reader, line, has_loss, loss, has_grad ? &grad : NULL, err));
     if (log_number_after(line, line->hit, "elapsed time per iteration (ms)", &ms))
         keep_step_time(train, ms);
     read_real(line, from, "learning rate", &train->learning_rate);
@@ -124,7 +144,6 @@ LOG_HANDLER(train)
 /* "{'loss': 1.0213, 'grad_norm': 3.112, 'learning_rate': 1e-05, 'epoch': 0.04}" */
 LOG_HANDLER(train_hf)
 {
-    (void)err;
     rc_log_train *train = &reader->log->train;
     reader->log->n_seen[kind]++;
     double loss = 0, grad = 0;
@@ -132,14 +151,13 @@ LOG_HANDLER(train_hf)
     bool has_grad = log_number_after(line, line->hit, "'grad_norm'", &grad);
     if (!has_loss)
         return RC_OK;
-    count_step(reader, line, has_loss, loss, has_grad, grad);
+    RC_TRY(count_step(reader, line, has_loss, loss, has_grad ? &grad : NULL, err));
     read_real(line, line->hit, "'learning_rate'", &train->learning_rate);
     return RC_OK;
 }
 
 LOG_HANDLER(train_kv)
 {
-    (void)err;
     rc_log_train *train = &reader->log->train;
     double value, loss = 0, grad = 0;
     reader->log->n_seen[kind]++;
@@ -157,7 +175,7 @@ LOG_HANDLER(train_kv)
                     log_number_after(line, 0, "  loss:", &loss) ||
                     log_number_after(line, 0, "pg_loss:", &loss);
     bool has_grad = log_number_after(line, 0, "grad_norm:", &grad);
-    count_step(reader, line, has_loss, loss, has_grad, grad);
+    RC_TRY(count_step(reader, line, has_loss, loss, has_grad ? &grad : NULL, err));
     if (log_number_after(line, 0, "train_step_timing in s", &value) ||
         log_number_after(line, 0, "timing_s/step", &value))
         keep_step_time(train, value * 1000);

@@ -7,20 +7,12 @@
 
 #include <string.h>
 
-/* Each word in quotes: [ ] are patterns to a shell. */
 static rc_code bridge_overrides(const rc_setting *setting, rc_arena *mem, const char **out,
                                 rc_error *err)
 {
-    char plain[400];
-    rc_text text = {.mem = mem};
-    rc_setting_overrides(setting, plain);
-    for (const char *at = plain; *at;) {
-        size_t n = strcspn(at, " ");
-        RC_TRY(rc_text_printf(&text, err, "%s'%.*s'", text.n ? " " : "", (int)n, at));
-        at += n + (at[n] == ' ');
-    }
-    *out = text.at ? text.at : "";
-    return RC_OK;
+    char text[400];
+    rc_setting_overrides(setting, text); /* quoted for a shell already */
+    return rc_arena_copy(mem, text, strlen(text), out, err);
 }
 
 /* Source: Megatron-LM megatron/training/arguments.py, the --recompute-* arguments. */

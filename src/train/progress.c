@@ -51,6 +51,17 @@ static void draw_line(rc_progress *progress, const rc_train_event *event)
     progress->drawn_at = now();
 }
 
+/* Megatron-LM megatron/training/utils.py, report_memory: once, after the first line. One block is all
+ * that a run takes, from its first step to its last. */
+static void print_memory(rc_progress *progress, const rc_train_event *event)
+{
+    double mib = (double)event->peak_bytes / 0x1p20;
+    fprintf(progress->to,
+            "[Rank 0] (after %" PRId64 " iterations) memory (MB) | allocated: %.2f | max "
+            "allocated: %.2f | reserved: %.2f | max reserved: %.2f\n",
+            event->iteration, mib, mib, mib, mib);
+}
+
 /* Megatron-LM megatron/training/training.py, training_log: the same fields, blanks and digits, so
  * that what reads Megatron's logs reads ours. Nothing is scaled or skipped here: 1.0, 0, 0. */
 static void print_iteration(rc_progress *progress, const rc_train_event *event)
@@ -70,6 +81,9 @@ static void print_iteration(rc_progress *progress, const rc_train_event *event)
         date, event->iteration, event->n_steps, event->n_samples,
         progress->since_line.seconds / n * 1000.0, event->next_lr, event->n_global,
         progress->since_line.loss / n, event->grad_norm);
+    if (!progress->has_memory_line)
+        print_memory(progress, event);
+    progress->has_memory_line = true;
     fflush(progress->to);
     progress->since_line.loss = progress->since_line.seconds = 0;
     progress->since_line.n_steps = 0;

@@ -182,6 +182,11 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
     return RC_OK;
 }
 
+const rc_cost *rc_training_cost(const rc_training *training)
+{
+    return training->cost;
+}
+
 rc_code rc_training_report(const rc_training *training, rc_arena *mem, rc_report *report,
                            rc_error *err)
 {

@@ -1,0 +1,272 @@
+/* launch.c — a study of someone's own trainer: a command line per row, what it did from its log.
+ *
+ * takes  a command with {overrides}, rows, repeats, a folder
+ * gives  a judged rc_study; in the folder a log per run and state.jsonl
+ *
+ * Runs go control, rows, control; then all again for the next repeat. A row that failed is not run
+ * again. What a run measured is always read from its log, finished now or before an interruption.
+ */
+#include <recompute/label.h>
+#include <recompute/log.h>
+#include <recompute/policy.h>
+#include <recompute/study.h>
+
+#include "base/num.h"
+#include "base/text.h"
+#include "study/process.h"
+#include "study/state.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N_WARM_ITERATIONS = 2 }; /* the first two start libraries, allocate and compile */
+
+typedef struct launched {
+    const rc_launch *launch;
+    const rc_study_watch *watch;
+    rc_arena *mem;
+    rc_study_state state;
+    rc_study *study;
+    size_t n_slots;      /* rows and the last control */
+    double seconds_done; /* of the runs of this session */
+    size_t n_done_here;
+} launched;
+
+/* --- what is run */
+
+static const char needle[] = "{overrides}";
+
+static rc_code command_of(const launched *l, size_t slot, const char **out, rc_error *err)
+{
+    const char *at = l->launch->command, *found;
+    const rc_launch_row *row = &l->launch->rows[slot % l->launch->n_rows];
+    rc_text text = {.mem = l->mem};
+    while ((found = strstr(at, needle))) {
+        RC_TRY(rc_text_add(&text, at, (size_t)(found - at), err));
+        RC_TRY(rc_text_add(&text, row->overrides, strlen(row->overrides), err));
+        at = found + strlen(needle);
+    }
+    RC_TRY(rc_text_add(&text, at, strlen(at), err));
+    *out = text.at;
+    return RC_OK;
+}
+
+static rc_code log_path_of(const launched *l, size_t run, const char **out, rc_error *err)
+{
+    return rc_arena_printf(l->mem, out, err, "%s/run-%03zu.log", l->launch->folder, run);
+}
+
+/* --- what its log says */
+
+static void take_largest_rank(const rc_log *log, rc_study_row *row)
+{
+    for (size_t i = 0; i < log->n_ranks; i++) {
+        const rc_log_rank *rank = &log->ranks[i];
+        if (rank->max_allocated_bytes <= row->peak_bytes)
+            continue;
+        row->peak_bytes = rank->max_allocated_bytes;
+        row->peak_rank = rank->rank;
+    }
+}
+
+static rc_code say_oom(const rc_log *log, rc_arena *mem, const char **out, rc_error *err)
+{
+    const rc_oom *oom = &log->ooms[0];
+    char bytes[32], rank[32] = "", asked[64] = "";
+    rc_stage stage = oom->stage == RC_STAGE_UNKNOWN ? log->last_stage : oom->stage;
+    if (oom->rank >= 0)
+        snprintf(rank, sizeof rank, " on rank %d", oom->rank);
+    if (oom->requested_bytes > 0)
+        snprintf(asked, sizeof asked, ", asking for %s",
+                 rc_format_bytes(oom->requested_bytes, bytes));
+    return rc_arena_printf(mem, out, err, "out of memory in %s%s%s", rc_stage_name(stage), rank,
+                           asked);
+}
+
+/* Why a run is no pass, or NULL. Evidence first, the exit status last. */
+static rc_code failure_of(const launched *l, const rc_log *log, const rc_process_result *result,
+                          const char **out, rc_error *err)
+{
+    const rc_log_train *train = &log->train;
+    int64_t n_needed = N_WARM_ITERATIONS + l->launch->n_steady;
+    char limit[32];
+    *out = NULL;
+    if (log->n_ooms > 0)
+        return say_oom(log, l->mem, out, err);
+    if (train->nan > 0 || (train->n_lines > 0 && !isfinite(train->loss)))
+        return rc_arena_printf(l->mem, out, err, "a loss that is not finite, by iteration %lld",
+                               (long long)train->last_iteration);
+    if (train->last_iteration >= n_needed &&
+        (result->end == RC_PROCESS_TIMEOUT || result->status == 0))
+        return RC_OK;
+    if (result->end == RC_PROCESS_TIMEOUT)
+        return rc_arena_printf(
+            l->mem, out, err, "stopped after %s at iteration %lld; %lld make a pass",
+            rc_format_seconds(l->launch->timeout_seconds, limit),
+            (long long)(train->last_iteration > 0 ? train->last_iteration : 0),
+            (long long)n_needed);
+    if (result->status != 0)
+        return rc_arena_printf(
+            l->mem, out, err, "exit status %d after iteration %lld, in %s", result->status,
+            (long long)(train->last_iteration > 0 ? train->last_iteration : 0),
+            rc_stage_name(log->last_stage));
+    return rc_arena_printf(
+        l->mem, out, err,
+        "the log has %lld iterations; %lld make a pass (two to warm up, %lld "
+        "steady)",
+        (long long)(train->last_iteration > 0 ? train->last_iteration : 0), (long long)n_needed,
+        (long long)l->launch->n_steady);
+}
+
+/* Steady step times of one run behind those of the runs before. */
+static rc_code add_times(rc_arena *mem, const rc_log_train *train, double **times, size_t *n,
+                         rc_error *err)
+{
+    double *all;
+    RC_TRY(RC_NEW(mem, &all, *n + train->n_steps, err));
+    if (*n)
+        memcpy(all, *times, *n * sizeof *all);
+    for (size_t i = 0; i < train->n_steps; i++)
+        if (train->steps[i].iteration > N_WARM_ITERATIONS && train->steps[i].ms > 0)
+            all[(*n)++] = train->steps[i].ms / 1e3;
+    *times = all;
+    return RC_OK;
+}
+
+static rc_code keep_losses(rc_arena *mem, const rc_log_train *train, rc_study_row *row,
+                           rc_error *err)
+{
+    double *losses;
+    RC_TRY(RC_NEW(mem, &losses, train->n_steps, err));
+    for (size_t i = 0; i < train->n_steps; i++)
+        losses[i] = train->steps[i].loss;
+    row->losses = losses;
+    row->n_losses = train->n_steps;
+    row->loss = train->loss;
+    return RC_OK;
+}
+
+/* A row from the logs of all its finished runs. */
+static rc_code measure_slot(launched *l, size_t slot, rc_error *err)
+{
+    rc_study_row *row = &l->study->rows[slot];
+    double *times = NULL;
+    size_t n_times = 0;
+    *row = (rc_study_row){.setting = l->launch->rows[slot % l->launch->n_rows].setting,
+                          .is_control = slot % l->launch->n_rows == 0,
+                          .is_pass = true,
+                          .predicted_bytes = RC_STUDY_UNKNOWN,
+                          .peak_bytes = RC_STUDY_UNKNOWN,
+                          .peak_rank = RC_STUDY_UNKNOWN,
+                          .replay_flops = RC_STUDY_UNKNOWN,
+                          .n_iterations = INT64_MAX,
+                          .loss = (double)NAN};
+    for (size_t run = slot; run < l->state.n_runs; run += l->n_slots) {
+        const char *path, *failure;
+        rc_log *log;
+        if (!l->state.runs[run].is_done)
+            continue;
+        RC_TRY(log_path_of(l, run, &path, err));
+        RC_TRY(rc_log_make(l->mem, &log, err));
+        RC_TRY(rc_log_read(path, log, err));
+        RC_TRY(failure_of(l, log, &l->state.runs[run].result, &failure, err));
+        take_largest_rank(log, row);
+        if (log->train.last_iteration < row->n_iterations)
+            row->n_iterations = log->train.last_iteration;
+        if (failure) {
+            row->is_pass = false;
+            row->failure = failure;
+            break;
+        }
+        RC_TRY(add_times(l->mem, &log->train, &times, &n_times, err));
+        if (!row->losses)
+            RC_TRY(keep_losses(l->mem, &log->train, row, err));
+    }
+    row->step_seconds = rc_spread_of(times, n_times);
+    return RC_OK;
+}
+
+/* --- the runs, in order */
+
+static void tell(const launched *l, size_t run)
+{
+    if (!l->watch || !l->watch->progress)
+        return;
+    size_t n_left = l->state.n_runs - run;
+    rc_study_progress progress = {
+        .name = l->study->name,
+        .setting = l->launch->rows[run % l->n_slots % l->launch->n_rows].setting,
+        .n_done = run,
+        .n_runs = l->state.n_runs,
+        .seconds_left = l->n_done_here
+                            ? l->seconds_done / (double)l->n_done_here * (double)n_left
+                            : (double)NAN};
+    l->watch->progress(l->watch->user, &progress);
+}
+
+static rc_code run_one(launched *l, size_t run, rc_error *err)
+{
+    const char *command, *path;
+    rc_process_result result;
+    RC_TRY(command_of(l, run % l->n_slots, &command, err));
+    RC_TRY(log_path_of(l, run, &path, err));
+    RC_TRY(rc_process_run(command, path, l->launch->timeout_seconds, &result, err));
+    if (result.end == RC_PROCESS_STOPPED)
+        return RC_FAIL(err, RC_E_STOPPED, RC_NOWHERE,
+                       "stopped as asked after %zu of %zu runs; the same command goes on from "
+                       "there (state in %s)",
+                       run, l->state.n_runs, l->state.path);
+    l->seconds_done += result.seconds;
+    l->n_done_here++;
+    return rc_study_state_add(&l->state, run, &result, err);
+}
+
+/* All runs that are not finished. The rows are read again after each, so that one that failed is
+ * not repeated and a control that failed ends the study at once. */
+static rc_code run_all(launched *l, rc_error *err)
+{
+    for (size_t run = 0; run < l->state.n_runs; run++) {
+        size_t slot = run % l->n_slots;
+        rc_mark mark = rc_arena_mark(l->mem);
+        bool is_repeat_of_failure = run >= l->n_slots && !l->study->rows[slot].is_pass;
+        if (!l->state.runs[run].is_done && !is_repeat_of_failure) {
+            tell(l, run);
+            RC_TRY(run_one(l, run, err));
+        }
+        if (run < l->n_slots) {
+            RC_TRY(measure_slot(l, slot, err));
+            bool is_pass = l->study->rows[slot].is_pass;
+            if (!is_pass && slot == 0)
+                return RC_OK; /* rc_study_judge says why */
+            rc_arena_rewind(l->mem, mark);
+            l->study->rows[slot] = (rc_study_row){.is_pass = is_pass};
+        }
+    }
+    for (size_t slot = 0; slot < l->n_slots; slot++)
+        RC_TRY(measure_slot(l, slot, err));
+    return RC_OK;
+}
+
+rc_code rc_study_launch(const rc_launch *launch, const rc_study_watch *watch, rc_arena *mem,
+                        rc_study **out, rc_error *err)
+{
+    launched l = {.launch = launch, .watch = watch, .mem = mem, .n_slots = launch->n_rows + 1};
+    if (!strstr(launch->command, needle))
+        return RC_FAIL(
+            err, RC_E_INPUT, RC_NOWHERE,
+            "the command has no %s; write it where each run's settings belong, as in "
+            "'torchrun train.py %s'",
+            needle, needle);
+    RC_TRY(RC_NEW(mem, &l.study, 1, err));
+    RC_TRY(RC_NEW(mem, &l.study->rows, l.n_slots, err));
+    l.study->name = launch->name;
+    l.study->title = launch->title;
+    l.study->n_rows = l.n_slots;
+    l.study->n_repeats = launch->n_repeats;
+    RC_TRY(
+        rc_study_state_open(launch, l.n_slots * (size_t)launch->n_repeats, mem, &l.state, err));
+    RC_TRY(run_all(&l, err));
+    RC_TRY(rc_study_judge(l.study, mem, err));
+    *out = l.study;
+    return RC_OK;
+}
