@@ -392,7 +392,9 @@ static void iteration_line_has_megatrons_format(void **state)
         "loss: "
         "5.123456E+00 | loss scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0 "
         "| "
-        "number of nan iterations:   0 |\n";
+        "number of nan iterations:   0 |\n"
+        "[Rank 0] (after 10 iterations) memory (MB) | allocated: 1.00 | max allocated: 1.00 | "
+        "reserved: 1.00 | max reserved: 1.00\n";
     assert_string_equal(strchr(text, ']'), right);
     assert_true(text[0] == ' ' && text[1] == '[' && text[12] == ' ' && text[21] == ']');
     fclose(progress.to);
