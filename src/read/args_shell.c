@@ -76,28 +76,40 @@ static bool is_same(const rc_shell_words *a, const rc_shell_words *b)
     return true;
 }
 
-/* Sets or extends a variable. Inside a branch a plain variable that gets another value than it
- * had becomes unknown: which branch runs is not known here. */
-static rc_code assign(rc_shell_reader *r, rc_shell_variable *variable, rc_shell_words words,
-                      bool is_array, bool is_added, rc_error *err)
+static rc_code add_elements(rc_shell_reader *r, rc_shell_variable *variable,
+                            const rc_shell_words *words, rc_error *err)
 {
-    bool had_value = variable->words.n > 0 || variable->is_array;
-    bool is_in_branch = r->n_branches > 0 || r->is_conditional;
-    bool is_ambiguous = is_in_branch && had_value && !is_added && !is_array &&
-                        !is_same(&variable->words, &words);
-    if (is_added && is_array) {
-        for (size_t i = 0; i < words.n; i++)
-            RC_TRY(rc_shell_push(r, &variable->words, &words.at[i], err));
-        variable->is_array = true;
+    for (size_t i = 0; i < words->n; i++)
+        RC_TRY(rc_shell_push(r, &variable->words, &words->at[i], err));
+    variable->is_array = true;
+    return RC_OK;
+}
+
+/* NAME+=value: behind the first element of an array too. */
+static rc_code add_text(rc_shell_reader *r, rc_shell_variable *variable,
+                        const rc_shell_words *words, rc_error *err)
+{
+    if (words->n == 0)
         return RC_OK;
-    }
-    if (is_added && had_value && words.n > 0)
-        return rc_shell_join(r, &variable->words.at[0], &words.at[0], err);
+    if (variable->words.n > 0)
+        return rc_shell_join(r, &variable->words.at[0], &words->at[0], err);
+    variable->words = *words;
+    return RC_OK;
+}
+
+/* Sets a variable. Inside a branch a plain variable that gets another value than it had becomes
+ * unknown: which branch runs is not known here. */
+static void set_variable(const rc_shell_reader *r, rc_shell_variable *variable,
+                         rc_shell_words words, bool is_array)
+{
+    bool is_in_branch = r->n_branches > 0 || r->is_conditional;
+    bool had_value = variable->words.n > 0 || variable->is_array;
+    bool is_ambiguous =
+        is_in_branch && had_value && !is_array && !is_same(&variable->words, &words);
     variable->is_array = is_array;
     variable->words = words;
     if (is_ambiguous && words.n > 0)
         variable->words.at[0].is_unknown = true;
-    return RC_OK;
 }
 
 static rc_code read_assignment(rc_shell_reader *r, rc_shell_text *text, size_t n_prefix,
@@ -115,7 +127,10 @@ static rc_code read_assignment(rc_shell_reader *r, rc_shell_text *text, size_t n
     } else {
         RC_TRY(rc_shell_read_next(r, text, false, &words, err));
     }
-    return assign(r, *out, words, is_array, is_added, err);
+    if (is_added)
+        return is_array ? add_elements(r, *out, &words, err) : add_text(r, *out, &words, err);
+    set_variable(r, *out, words, is_array);
+    return RC_OK;
 }
 
 static bool is_among(const char *word, const char *const *words)

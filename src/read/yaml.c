@@ -354,11 +354,33 @@ static rc_code read_events(yaml *y, struct fy_parser *parser, struct fy_diag *di
     return code;
 }
 
+/* libfyaml reads far ahead before it hands out the first of many open brackets. A text with more
+ * of them than any configuration has, wherever they stand, is refused first. */
+static rc_code check_brackets(yaml *y, rc_error *err)
+{
+    enum { MAX_OPEN = 4096 };
+    const char *bytes = y->source.bytes;
+    size_t n_open = 0, first = 0;
+    for (size_t at = strcspn(bytes, "[{"); bytes[at];) {
+        bool is_open = bytes[at] == '[' || bytes[at] == '{';
+        if (is_open && n_open == RC_READ_MAX_DEPTH)
+            first = at;
+        n_open = is_open ? n_open + 1 : n_open - (n_open > 0);
+        if (n_open > MAX_OPEN)
+            return RC_FAIL(err, RC_E_RANGE, rc_source_where(&y->source, first, 1),
+                           "nested deeper than %d levels", RC_READ_MAX_DEPTH);
+        at++;
+        at += strcspn(bytes + at, "[]{}");
+    }
+    return RC_OK;
+}
+
 rc_code rc_yaml_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                      rc_doc **out, rc_error *err)
 {
     yaml y = {.nodes = {.mem = mem}};
     RC_TRY(rc_source_open(path, bytes, n_bytes, mem, &y.source, err));
+    RC_TRY(check_brackets(&y, err));
     struct fy_diag_cfg diag_cfg;
     fy_diag_cfg_default(&diag_cfg);
     diag_cfg.fp = NULL;

@@ -55,6 +55,15 @@ static void args_follows_quotes_and_defaults(void **state)
                 "{megatron_args: {a: '$X', b: '\"q\"', c: 'abc'}}");
 }
 
+static void args_adds_to_strings_and_arrays(void **state)
+{
+    (void)state;
+    expect_tree(
+        rc_args_read,
+        "A=()\nA+=x\nB=1\nB+=2\nB+=\nC=(1)\nC+=(2 3)\n--a \"${A[@]}\" --b $B --c ${C[@]}\n",
+        "{megatron_args: {a: 'x', b: 12, c: [1, 2, 3]}}");
+}
+
 static void args_reads_scripts_inside_words_and_fragments(void **state)
 {
     (void)state;
@@ -241,6 +250,7 @@ int main(void)
         cmocka_unit_test(args_reads_a_line),
         cmocka_unit_test(args_reads_a_script),
         cmocka_unit_test(args_follows_quotes_and_defaults),
+        cmocka_unit_test(args_adds_to_strings_and_arrays),
         cmocka_unit_test(args_reads_scripts_inside_words_and_fragments),
         cmocka_unit_test(args_marks_what_only_running_would_tell),
         cmocka_unit_test(args_reads_the_forms_of_example_scripts),

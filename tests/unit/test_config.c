@@ -260,6 +260,37 @@ static void config_shows_values_in_yaml_notation(void **state)
     rc_arena_close(mem);
 }
 
+/* Allocation number 0, 1, 2, ... fails until all succeed; every failure must be clean. */
+static void config_fails_cleanly_when_memory_ends(void **state)
+{
+    (void)state;
+    static const char yaml[] =
+        "preset: deepseek-v3\nmixed_precision: bf16_mixed\n"
+        "d: &d {num_layers: 2}\nmodel: {<<: *d, x: 1, recompute_modules: [mlp]}\n";
+    static const char script[] =
+        "A=(--num-layers 2)\npython p.py ${A[@]} --moe-layer-freq '[1]*2'\n";
+    rc_code code = RC_E_MEMORY;
+    for (int64_t n = 0; code != RC_OK; n++) {
+        rc_arena *mem = rc_arena_open();
+        rc_doc *docs[2];
+        rc_config *cfg;
+        rc_error err = {0};
+        rc_arena_fail_after(mem, n);
+        code = rc_yaml_read("m.yaml", yaml, sizeof yaml - 1, mem, &docs[0], &err);
+        if (code == RC_OK)
+            code = rc_args_read("m.sh", script, sizeof script - 1, mem, &docs[1], &err);
+        rc_input inputs[] = {{docs[0], RC_FROM_FILE}, {docs[1], RC_FROM_FLAG}};
+        if (code == RC_OK)
+            code = rc_config_make(inputs, 2, mem, &cfg, &err);
+        if (code != RC_OK)
+            assert_int_equal(err.code, RC_E_MEMORY);
+        else
+            assert_int_equal(cfg->moe_layer_freq->n_children, 2);
+        assert_true(n < 100000);
+        rc_arena_close(mem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +306,7 @@ int main(void)
         cmocka_unit_test(config_forgets_a_deleted_key),
         cmocka_unit_test(config_derives_as_megatron_does),
         cmocka_unit_test(config_keeps_aside_what_only_the_job_knows),
+        cmocka_unit_test(config_fails_cleanly_when_memory_ends),
         cmocka_unit_test(config_reads_core_fields),
         cmocka_unit_test(config_shows_values_in_yaml_notation),
     };

@@ -123,6 +123,52 @@ static void yaml_bounds_what_a_stranger_can_ask_for(void **state)
                    "aliases multiply to more than 50000 values");
 }
 
+/* `n` copies of `unit` behind `head`; the caller frees it. */
+static char *repeat(const char *head, const char *unit, size_t n)
+{
+    size_t n_head = strlen(head), n_unit = strlen(unit);
+    char *text = test_malloc(n_head + n * n_unit + 1);
+    memcpy(text, head, n_head + 1);
+    for (size_t i = 0; i < n; i++)
+        memcpy(text + n_head + i * n_unit, unit, n_unit + 1);
+    return text;
+}
+
+static void yaml_bounds_ten_megabytes_on_one_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head, *unit;
+        size_t n;
+        const char *says; /* NULL: it is fine */
+    } cases[] = {
+        {"a: [", "x,", 5000000, "more than 500000 values"},
+        {"a: ", "x", 10000000, NULL},
+        {"a: \"", "x", 10000000, "not valid YAML"},
+        {"", "[", 10000000, "nested deeper than 48"},
+        {"", "- ", 5000000, "nested deeper than 48"},
+        {"", "? ", 5000000, "a key must be a single word"},
+        {"", "&a ", 3000000, "not valid YAML"},
+        {"", "!", 10000000, NULL}, /* a tag and an empty value */
+        {"", "{a: ", 2500000, "nested deeper than 48"},
+        {"#", "x", 10000000, NULL},
+        {"", "\n", 10000000, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = repeat(cases[i].head, cases[i].unit, cases[i].n);
+        rc_arena *mem = rc_arena_open();
+        rc_doc *doc;
+        rc_error err = {0};
+        rc_code code = rc_yaml_read("x", text, strlen(text), mem, &doc, &err);
+        if ((code == RC_OK) != (cases[i].says == NULL) ||
+            (cases[i].says && !strstr(err.msg, cases[i].says)))
+            fail_msg("%s%s...: \"%s\"", cases[i].head, cases[i].unit, err.msg);
+        assert_true(code == RC_OK || err.where.line == 1);
+        rc_arena_close(mem);
+        test_free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +180,7 @@ int main(void)
         cmocka_unit_test(yaml_refuses_with_position),
         cmocka_unit_test(yaml_refuses_bytes_that_are_no_text),
         cmocka_unit_test(yaml_bounds_what_a_stranger_can_ask_for),
+        cmocka_unit_test(yaml_bounds_ten_megabytes_on_one_line),
     };
     return cmocka_run_group_tests_name("yaml", tests, NULL, NULL);
 }
