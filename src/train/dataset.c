@@ -1,13 +1,16 @@
 /* train/dataset.c — Megatron's GPT dataset: documents in a row, cut into samples, shuffled.
  *
  * takes  one split of a corpus and how many samples are wanted
- * gives  the order of samples: document_index, sample_index, shuffle_index
+ * gives  the order of samples: document_index, shuffle_index
  * next   loop.c asks for sample 0, 1, 2, ...
  *
  *   documents    [ d2 | d0 | d1 | d1 | d2 | d0 ]     every epoch's documents, shuffled
  *   samples      |--s--|--s--|--s--|--s--|--s--|     each reads s+1 tokens: the last one is a
  *                                                    target here and the next sample's first token
  *   order        4 0 3 1 2                           shuffle_index
+ *
+ * Sample i starts at token i*s of the row. Megatron lists where that is for every sample; here the
+ * document is looked up when the sample is read, since a run has more samples than documents.
  *
  * Where the last epoch is used for less than four fifths it is shuffled by itself, both its
  * documents and its samples: else few of its documents would come early and most never.
@@ -87,27 +90,15 @@ static rc_code make_document_index(rc_dataset *dataset, rc_twister *twister, rc_
     return RC_OK;
 }
 
-/* Where sample after sample starts. A sample that ends with its document leaves the start of the
- * next on that document's last token. */
-static rc_code make_sample_index(rc_dataset *dataset, rc_arena *mem, rc_error *err)
+static rc_code make_document_start(rc_dataset *dataset, rc_arena *mem, rc_error *err)
 {
-    int64_t place = 0, offset = 0;
-    RC_TRY(RC_NEW(mem, &dataset->sample_index, 2 * (dataset->n_samples + 1), err));
-    for (int64_t i = 1; i <= dataset->n_samples; i++) {
-        int64_t missing = dataset->s + 1;
-        for (;;) {
-            int64_t length = document_length(dataset, dataset->document_index[place]) - offset;
-            if (missing <= length) {
-                offset += missing - 1;
-                break;
-            }
-            missing -= length;
-            place++;
-            offset = 0;
-        }
-        dataset->sample_index[2 * i] = place;
-        dataset->sample_index[2 * i + 1] = offset;
+    int64_t at = 0;
+    RC_TRY(RC_NEW(mem, &dataset->document_start, dataset->n_documents + 1, err));
+    for (int64_t i = 0; i < dataset->n_documents; i++) {
+        dataset->document_start[i] = at;
+        at += document_length(dataset, dataset->document_index[i]);
     }
+    dataset->document_start[dataset->n_documents] = at;
     return RC_OK;
 }
 
@@ -143,7 +134,7 @@ rc_code rc_dataset_make(const rc_corpus *corpus, const rc_dataset_want *want, rc
     rc_twister_make((uint32_t)want->seed, &twister);
     RC_TRY(plan_epochs(dataset, want, err));
     RC_TRY(make_document_index(dataset, &twister, mem, err));
-    RC_TRY(make_sample_index(dataset, mem, err));
+    RC_TRY(make_document_start(dataset, mem, err));
     return make_shuffle_index(dataset, &twister, mem, err);
 }
 
@@ -157,11 +148,26 @@ static rc_code read_document(const rc_dataset *dataset, int64_t d, int64_t first
                           dataset->corpus->vocab, out, err);
 }
 
+/* The document of the row that holds its token `at`: the last that starts at or before it. */
+static int64_t find_place(const rc_dataset *dataset, int64_t at)
+{
+    int64_t first = 0, end = dataset->n_documents;
+    while (end - first > 1) {
+        int64_t middle = first + (end - first) / 2;
+        if (dataset->document_start[middle] <= at)
+            first = middle;
+        else
+            end = middle;
+    }
+    return first;
+}
+
 rc_code rc_dataset_sample(const rc_dataset *dataset, int64_t i, int32_t *tokens,
                           int32_t *targets, rc_error *err)
 {
-    const int64_t *start = dataset->sample_index + 2 * dataset->shuffle_index[i];
-    int64_t place = start[0], offset = start[1], s = dataset->s;
+    int64_t s = dataset->s, start = dataset->shuffle_index[i] * s;
+    int64_t place = find_place(dataset, start);
+    int64_t offset = start - dataset->document_start[place];
     int32_t last = 0; /* token s, the target of position s-1 alone */
     for (int64_t n_read = 0; n_read < s + 1; place++, offset = 0) {
         int64_t d = dataset->document_index[place];

@@ -63,9 +63,8 @@ typedef struct rc_dataset {
     int64_t n_epochs;             /* passes over the documents that the wanted samples take */
     bool has_separate_last_epoch; /* the last pass is shuffled by itself */
     int64_t *document_index;      /* [n_documents]: all epochs */
+    int64_t *document_start;      /* [n_documents+1]: tokens of the row before each */
     int64_t n_documents;
-    int64_t
-        *sample_index; /* [n_samples+1][2]: place in document_index, token in that document */
     int64_t *shuffle_index; /* [n_samples] */
     int64_t n_samples;      /* at least what was wanted */
 } rc_dataset;
@@ -83,7 +82,7 @@ typedef struct rc_dataset_want {
  * The order of one split's samples.
  *
  * errors  RC_E_INPUT when the split is too small for one sample; RC_E_RANGE; RC_E_MEMORY
- * memory  8 bytes a document and epoch, 24 a sample
+ * memory  16 bytes a document and epoch, 8 a sample
  * source  Megatron-LM megatron/core/datasets/gpt_dataset.py,
  *         _build_document_sample_shuffle_indices; helpers.cpp, build_sample_idx
  */

@@ -109,8 +109,9 @@ static rc_code place_weights(rc_training *training, const char **origin, rc_erro
         return rc_arena_printf(training->mem, origin, err, "weights from %s", path);
     }
     rc_run_init_weights(training->run);
-    *origin = "weights from the seed";
-    return RC_OK;
+    return rc_arena_printf(training->mem, origin, err, "weights from seed %" PRId64 "%s%s",
+                           training->set.seed, cfg->load ? ", no checkpoint yet in " : "",
+                           cfg->load ? cfg->load : "");
 }
 
 /* "1,234,567 parameters; 12.0 MiB predicted peak of 16 MiB: weights 4 MiB, ...; resuming from x" */
@@ -136,12 +137,27 @@ static rc_code describe(const rc_training *training, const char *origin, const c
     return RC_OK;
 }
 
+/* A folder that cannot be written to is found before the first step, not after hours. */
+static rc_code try_folder(const char *folder, rc_arena *tmp, rc_error *err)
+{
+    const char *path;
+    rc_out_file file;
+    if (!folder)
+        return RC_OK;
+    RC_TRY(rc_path_make_directory(folder, err));
+    RC_TRY(rc_arena_printf(tmp, &path, err, "%s/latest_checkpointed_iteration.txt", folder));
+    RC_TRY(rc_out_file_open(path, &file, err));
+    rc_out_file_abort(&file);
+    return RC_OK;
+}
+
 static rc_code start(loop *of, rc_error *err)
 {
     rc_training *training = of->training;
     const char *origin, *text;
     rc_run_options options = {.seed = (uint64_t)training->set.seed,
                               .n_micro_batches = (int)training->set.n_micro};
+    RC_TRY(try_folder(training->cfg->save, training->mem, err));
     RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
     RC_TRY(rc_training_list_weights(training, err));
     RC_TRY(place_weights(training, &origin, err));

@@ -128,12 +128,12 @@ static void show(rc_progress *progress, const rc_train_event *event)
         show_step(progress, event);
         return;
     }
-    if (progress->is_terminal && progress->has_line && event->kind == RC_TRAIN_END) {
-        fputc('\n', progress->to); /* the last state of the line stays on the screen */
-        progress->has_line = false;
-        return;
-    }
-    clear_line(progress);
+    bool is_over = event->iteration == event->n_steps;
+    if (progress->has_line && is_over)
+        fputc('\n', progress->to); /* the last step's line stays on the screen */
+    else
+        clear_line(progress);
+    progress->has_line = false;
     if (event->kind == RC_TRAIN_START)
         fprintf(progress->to, "%s\n", event->text);
     if (event->kind == RC_TRAIN_VALID && !progress->is_terminal)

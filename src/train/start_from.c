@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_FILES = 4096, NAME_BYTES = 256, MOST_SOURCES = 3 };
+enum { MOST_FILES = 1024, NAME_BYTES = 256, MOST_SOURCES = 3 };
 
 typedef struct row {
     const char *family, *ours, *theirs;
@@ -48,11 +48,11 @@ static rc_code open_one(source *from, const char *path, rc_error *err)
     return RC_NEW(from->tmp, &from->is_used[at], from->files[at].n, err);
 }
 
-/* Is `name` already among the first `n` children of the index? Parts repeat a file's name. */
-static bool is_repeated(const rc_doc *map, const rc_doc *node)
+/* Is the part open already? An index names its file for every tensor. */
+static bool is_open(const source *from, const char *path)
 {
-    for (const rc_doc *at = map->child; at != node; at = at->next)
-        if (at->kind == RC_DOC_STRING && strcmp(at->text, node->text) == 0)
+    for (size_t i = from->n_files; i-- > 0;)
+        if (strcmp(from->files[i].path, path) == 0)
             return true;
     return false;
 }
@@ -75,12 +75,12 @@ static rc_code open_parts(source *from, const char *index_path, rc_error *err)
         if (!is_plain)
             return RC_FAIL(err, RC_E_INPUT, node->where,
                            "weight_map names a file outside its folder");
-        if (is_repeated(map, node))
+        RC_TRY(rc_arena_printf(from->tmp, &path, err, "%s/%s", from->path, node->text));
+        if (is_open(from, path))
             continue;
         if (from->n_files == MOST_FILES)
             return RC_FAIL(err, RC_E_RANGE, node->where, "weight_map names more than %d files",
                            MOST_FILES);
-        RC_TRY(rc_arena_printf(from->tmp, &path, err, "%s/%s", from->path, node->text));
         RC_TRY(open_one(from, path, err));
     }
     return RC_OK;

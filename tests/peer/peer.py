@@ -126,7 +126,7 @@ def test_data():
             (7, 300, 32, 100, 0, "<i8", 5), (1000, 20, 8, 900, 4294967295, "<u2", 8),
             (3, 2, 16, 9, 99, "<u2", 8), (200, 64, 64, 131, 42, "<i4", 4)]:
         with tempfile.TemporaryDirectory() as folder:
-            documents = [random.integers(0, 1000, random.integers(0, longest) + 1)
+            documents = [random.integers(0, 1000, random.integers(0 if n_documents > 10 else 1, longest + 1))
                          for _ in range(n_documents)]
             write_indexed(folder + "/set", documents, dtype, code)
             config = write_config(folder, dict(

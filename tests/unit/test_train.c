@@ -351,6 +351,47 @@ static void resume_refuses_another_run(void **state)
     assert_int_equal(s.n_steps, 7);
 }
 
+/* Every allocation fails once: opening a run is refused cleanly each time, until it succeeds. */
+static void no_memory_at_any_point_is_a_clean_error(void **state)
+{
+    char data[128];
+    rc_arena *cfg_mem = rc_arena_open();
+    rc_config *cfg;
+    rc_code code = RC_E_MEMORY;
+    snprintf(data, sizeof data, "dataset.data_path=[%s/text]", folder);
+    const char *words[] = {data};
+    (void)state;
+    assert_int_equal(make_config(words, 1, cfg_mem, &cfg, NULL), RC_OK);
+    int64_t n = 0;
+    for (; code != RC_OK && n < 100000; n++) {
+        rc_arena *mem = rc_arena_open();
+        rc_training *training;
+        rc_error err = {0};
+        rc_arena_fail_after(mem, n);
+        code = rc_training_open(cfg, mem, &training, &err);
+        if (code != RC_OK) {
+            assert_int_equal(code, RC_E_MEMORY);
+            assert_null(training);
+        }
+        rc_training_close(training);
+        rc_arena_close(mem);
+    }
+    assert_int_equal(code, RC_OK);
+    assert_true(n > 50);
+    rc_arena_close(cfg_mem);
+}
+
+static void folder_that_cannot_be_written_is_found_before_the_first_step(void **state)
+{
+    seen s = {0};
+    rc_error err = {0};
+    rc_train_result result;
+    (void)state;
+    assert_int_equal(train(line_of("checkpoint.save=%s/text/sub", folder), &s, &result, &err),
+                     RC_E_IO);
+    assert_int_equal(s.n_starts, 0);
+}
+
 static rc_train_event step_event(int64_t iteration, double loss)
 {
     return (rc_train_event){.kind = RC_TRAIN_STEP,
@@ -457,6 +498,8 @@ int main(void)
         cmocka_unit_test(weights_of_another_run_start_a_new_one),
         cmocka_unit_test(every_bad_setting_is_refused),
         cmocka_unit_test(resume_refuses_another_run),
+        cmocka_unit_test(no_memory_at_any_point_is_a_clean_error),
+        cmocka_unit_test(folder_that_cannot_be_written_is_found_before_the_first_step),
         cmocka_unit_test(iteration_line_has_megatrons_format),
         cmocka_unit_test(terminal_line_is_redrawn_once_a_second_and_fits),
         cmocka_unit_test(log_is_one_json_object_a_line),
