@@ -156,8 +156,9 @@ static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, r
         RC_TRY(rc_maker_defer(maker, RC_TONGUE_BRIDGE, alias, node, err));
     if (is_prefix)
         return read_prefix(maker, node, path, field >= 0 || alias, err);
-    return field >= 0 || alias ? RC_OK
-                               : rc_maker_note_unknown(maker, path, node->key_where, err);
+    if (field >= 0 || alias || strncmp(path, "env.", 4) == 0)
+        return RC_OK; /* any variable may stand in an environment */
+    return rc_maker_note_unknown(maker, path, node->key_where, err);
 }
 
 static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *prefix,

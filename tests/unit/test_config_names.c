@@ -132,12 +132,18 @@ static void config_reads_arguments_of_megatron_lm(void **state)
     assert_string_equal(cfg->fp8, "hybrid");
     assert_false(cfg->apply_rope_fusion);
     assert_int_equal(cfg->cuda_graph_modules.n, 0); /* the command line's default */
-    assert_int_equal(rc_config_groups(cfg), 16);    /* no --group-query-attention */
+    assert_string_equal(cfg->pipeline_dtype, "bfloat16");
+    assert_int_equal(rc_config_groups(cfg), 16); /* no --group-query-attention */
     cfg = make("megatron_args: {num_query_groups: 8, num_attention_heads: 16, "
                "group_query_attention: true}\n",
                mem);
     assert_int_equal(rc_config_groups(cfg), 8);
+    cfg = make("megatron_args: {bf16: false}\nenv: {NCCL_DEBUG: WARN}\n", mem);
+    assert_string_equal(cfg->pipeline_dtype,
+                        "float32"); /* Megatron-LM passes params_dtype on */
+    assert_int_equal(cfg->n_unknown, 0);
     cfg = make("{}", mem);
+    assert_null(cfg->pipeline_dtype);
     assert_string_equal(cfg->cuda_graph_modules.at[0], "full"); /* the class's default */
     rc_arena_close(mem);
 }
