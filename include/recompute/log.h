@@ -194,8 +194,9 @@ typedef struct rc_log {
     int64_t host_requested_bytes;
     double host_percent; /* host memory in use, NAN */
     double host_used_gib;
-    int first_rank; /* of the first prefixed traceback or failure */
-    rc_stage phase; /* the last mark: coarse */
+    int first_rank;      /* of the first prefixed traceback or failure */
+    rc_where last_error; /* of the last exception's message */
+    rc_stage phase;      /* the last mark: coarse */
     rc_where phase_where;
     rc_stage last_stage; /* of the last traceback, finished or cut */
     unsigned last_frames;

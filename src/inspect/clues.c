@@ -91,8 +91,13 @@ SEE(REFUSED)
 }
 SEE(INVALID)
 {
-    /* Finished steps prove that the framework took the settings, whatever our rules say. */
-    return d->broken && d->job->log->train.n_lines == 0;
+    /* A step, a report or a phase behind construction proves that the framework took the
+     * settings, whatever our rules say. */
+    const rc_log *log = d->job->log;
+    bool has_begun = log->train.n_lines > 0 || log->n_ranks > 0 ||
+                     (d->stage != RC_STAGE_UNKNOWN && d->stage != RC_STAGE_CONFIG &&
+                      d->stage != RC_STAGE_MODEL_BUILD);
+    return d->broken && !has_begun;
 }
 SEE(NOT_APPLIED)
 {
@@ -149,8 +154,8 @@ SEE(LOSS_DETACHED)
 SEE(ZERO_GRAD)
 {
     const rc_log_train *train = &d->job->log->train;
-    return !d->oom && train->n_lines >= 2 && train->n_zero_grad == train->n_lines &&
-           train->n_same_loss == train->n_lines - 1;
+    bool is_trained = train->n_lines >= 2 && train->skipped < train->n_lines;
+    return !d->oom && is_trained && train->n_zero_grad == train->n_lines;
 }
 SEE(ADAPTERS)
 {
@@ -169,8 +174,13 @@ SEE(NAN)
 }
 SEE(OTHER_ERROR)
 {
-    return !d->oom &&
-           HAS_ANY(d, RC_LOG_ERROR, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_ILLEGAL);
+    /* An exception that steps follow was caught: it is not what ended the job. */
+    const rc_log *log = d->job->log;
+    bool is_last = has_event(d, RC_LOG_ERROR) &&
+                   (log->train.n_lines == 0 || log->last_error.file != log->train.where.file ||
+                    log->last_error.line > log->train.where.line);
+    bool is_crash = HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_ILLEGAL);
+    return !d->oom && (is_last || is_crash);
 }
 SEE(DIED)
 {
@@ -183,9 +193,17 @@ SEE(CUT_TRACEBACK)
 
 /* --- sizes */
 
+/* torch counts more than the card holds: Windows spills to the host, an engine's pool sleeps. What
+ * it calls idle is then not memory of the card. */
+static bool is_overcommitted(const diag *d)
+{
+    return d->capacity > 0 && d->reserved > d->capacity;
+}
+
 SEE(IDLE_LARGE)
 {
-    return is_share(d->idle, d->limit > 0 ? d->limit : d->capacity, IDLE_SHARE);
+    int64_t card = d->limit > 0 ? d->limit : d->capacity;
+    return is_share(d->idle, card, IDLE_SHARE) && !is_overcommitted(d);
 }
 SEE(IDLE_SERVES)
 {

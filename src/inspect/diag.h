@@ -36,7 +36,8 @@ typedef struct diag {
     int64_t live, largest_block, unaccounted;
     /* counts */
     int64_t pid, rank, gpu, worst_rank, best_rank, position, n_saved, n_replayed, exit, n_lines;
-    int64_t iteration, mbs, mbs_half, tp_double, cp_double, layers_heavy, layers_quarter;
+    int64_t iteration, mbs, mbs_half, tp_double, cp_double, layers_heavy, layers_quarter,
+        layers_more;
     int64_t tokens_half, pp;
     /* reals */
     double idle_percent, spread_percent, saved_percent, host_percent, host_used, grad_norm,

@@ -143,6 +143,13 @@ rc_code diag_rule_out(const diag *d, rc_diagnosis *out, rc_error *err)
             "not fragmentation: {idle} is idle, {idle_percent} % of the card; 1 to 4 % is "
             "ordinary slack",
             err));
+    if (d->capacity > 0 && d->reserved > d->capacity)
+        RC_TRY(rule_out(
+            d, out,
+            "torch counts {reserved}, more than the card's {capacity}: part of it is not "
+            "on the card (Windows spills to the host, an engine's pool sleeps), so its "
+            "idle figure proves nothing",
+            err));
     if (d->oom->has_hint)
         RC_TRY(rule_out(
             d, out,

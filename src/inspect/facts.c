@@ -35,47 +35,20 @@ static double percent_of(int64_t part, int64_t whole)
 
 static void set_unknown(diag *d)
 {
-    int64_t *sizes[] = {&d->request,
-                        &d->capacity,
-                        &d->free_bytes,
-                        &d->allocated,
-                        &d->idle,
-                        &d->reserved,
-                        &d->process,
-                        &d->own,
-                        &d->other,
-                        &d->outside,
-                        &d->limit,
-                        &d->room,
-                        &d->private_bytes,
-                        &d->worst,
-                        &d->best,
-                        &d->state,
-                        &d->before,
-                        &d->after,
-                        &d->peak,
-                        &d->peak_reserved,
-                        &d->live,
-                        &d->largest_block,
-                        &d->unaccounted,
-                        &d->pid,
-                        &d->rank,
-                        &d->gpu,
-                        &d->worst_rank,
-                        &d->best_rank,
-                        &d->position,
-                        &d->n_saved,
-                        &d->n_replayed,
-                        &d->n_lines,
-                        &d->iteration,
-                        &d->mbs,
-                        &d->mbs_half,
-                        &d->tp_double,
-                        &d->cp_double,
-                        &d->layers_heavy,
-                        &d->layers_quarter,
-                        &d->tokens_half,
-                        &d->pp};
+    int64_t *sizes[] = {&d->request,       &d->capacity,      &d->free_bytes,
+                        &d->allocated,     &d->idle,          &d->reserved,
+                        &d->process,       &d->own,           &d->other,
+                        &d->outside,       &d->limit,         &d->room,
+                        &d->private_bytes, &d->worst,         &d->best,
+                        &d->state,         &d->before,        &d->after,
+                        &d->peak,          &d->peak_reserved, &d->live,
+                        &d->largest_block, &d->unaccounted,   &d->pid,
+                        &d->rank,          &d->gpu,           &d->worst_rank,
+                        &d->best_rank,     &d->position,      &d->n_saved,
+                        &d->n_replayed,    &d->n_lines,       &d->iteration,
+                        &d->mbs,           &d->mbs_half,      &d->tp_double,
+                        &d->cp_double,     &d->layers_heavy,  &d->layers_quarter,
+                        &d->layers_more,   &d->tokens_half,   &d->pp};
     double *reals[] = {&d->idle_percent, &d->spread_percent, &d->saved_percent,
                        &d->host_percent, &d->host_used,      &d->grad_norm,
                        &d->loss,         &d->step_before,    &d->step_after};
@@ -357,7 +330,8 @@ static rc_code collect_progress(diag *d, rc_error *err)
     d->n_lines = train->n_lines > 0 ? train->n_lines : RC_LOG_UNKNOWN;
     d->iteration = train->last_iteration;
     d->grad_norm = train->grad_norm;
-    d->loss = train->loss;
+    if (train->n_same_loss == train->n_lines - 1) /* named only where it does not move */
+        d->loss = train->loss;
     const rc_log_event *stop = rc_log_find(log, RC_LOG_NAN_LOSS);
     stop = stop ? stop : rc_log_find(log, RC_LOG_NAN_GRAD);
     if (stop)
@@ -407,6 +381,8 @@ static void collect_sizes_of_settings(diag *d)
     d->tp_double = d->cp_double = 2;
     if (!cfg)
         return;
+    if (cfg->recompute_num_layers > 0 && cfg->recompute_num_layers < 1 << 20)
+        d->layers_more = 2 * cfg->recompute_num_layers;
     d->mbs = cfg->micro_batch_size != RC_NULL_INT ? cfg->micro_batch_size : RC_LOG_UNKNOWN;
     d->mbs_half = d->mbs > 1 ? d->mbs / 2 : RC_LOG_UNKNOWN;
     if (cfg->tensor_model_parallel_size > 0 && cfg->tensor_model_parallel_size < 1 << 20)

@@ -127,7 +127,9 @@ rc_code diag_findings(const diag *d, rc_diagnosis *out, rc_error *err)
     out->findings = (rc_findings){.mem = d->mem};
     for (size_t i = 0; d->check && i < d->check->findings.n; i++) {
         const rc_finding *finding = &d->check->findings.at[i];
-        if (finding->level != RC_LEVEL_NOTE && !has_finding(&out->findings, finding->rule))
+        bool is_ours = d->check->rules[i]->layer == RC_LAYER_ADVICE;
+        bool is_worth = finding->level != RC_LEVEL_NOTE || is_ours;
+        if (is_worth && !has_finding(&out->findings, finding->rule))
             RC_TRY(rc_findings_add(&out->findings, finding, err));
     }
     RC_TRY(add_refusals(d, out, err));

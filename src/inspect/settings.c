@@ -108,8 +108,10 @@ static rc_code split_fix(diag *d, const char *fix, rc_error *err)
     const char *bar = strstr(fix, " | ");
     const char *words = bar ? bar + 3 : NULL;
     size_t n = bar ? (size_t)(bar - fix) : strlen(fix);
-    if (!bar && strncmp(fix, "| ", 2) == 0) {
-        words = fix + 2;
+    /* A finding that has only words carries no bar. */
+    bool is_line = strcspn(fix, "=") < strcspn(fix, " ") || strncmp(fix, "--", 2) == 0;
+    if (!bar && !is_line) {
+        words = fix;
         n = 0;
     }
     rc_text line = {.mem = d->mem};

@@ -71,6 +71,23 @@ static bool may_recompute_full(const diag *d)
     return strcmp(diag_granularity(d->job->cfg), "full") != 0 && !diag_has(d, CLUE_AT_EVAL);
 }
 
+static bool has_method(const diag *d, const char *method)
+{
+    const rc_config *cfg = d->job->cfg;
+    return cfg && strcmp(diag_granularity(cfg), "full") == 0 && cfg->recompute_method &&
+           strcmp(cfg->recompute_method, method) == 0;
+}
+
+static bool may_smaller_groups(const diag *d)
+{
+    return has_method(d, "uniform") && d->job->cfg->recompute_num_layers > 1;
+}
+
+static bool may_more_layers(const diag *d)
+{
+    return has_method(d, "block");
+}
+
 static bool may_sequence_parallel(const diag *d)
 {
     const rc_config *cfg = d->job->cfg;
@@ -121,6 +138,8 @@ static const struct {
     {"recompute_some", may_recompute_some},
     {"recompute_full", may_recompute_full},
     {"block_few", may_recompute_full},
+    {"smaller_groups", may_smaller_groups},
+    {"more_layers", may_more_layers},
     {"sequence_parallel", may_sequence_parallel},
     {"recompute_experts", may_experts},
     {"moe_parts", may_experts},

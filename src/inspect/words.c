@@ -61,6 +61,7 @@ static const struct {
     WORD(cp_double, COUNT, cp_double),
     WORD(layers_heavy, COUNT, layers_heavy),
     WORD(layers_quarter, COUNT, layers_quarter),
+    WORD(layers_more, COUNT, layers_more),
     WORD(tokens_half, COUNT, tokens_half),
     WORD(idle_percent, REAL, idle_percent),
     WORD(spread_percent, REAL, spread_percent),

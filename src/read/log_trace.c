@@ -403,6 +403,7 @@ LOG_HANDLER(error)
             break;
         }
     RC_TRY(log_add_event(reader, line, RC_LOG_ERROR, err));
+    reader->log->last_error = log_where(reader, line);
     log_context_close(reader, context);
     return RC_OK;
 }
