@@ -130,43 +130,36 @@ rc_code diag_rule_out(const diag *d, rc_diagnosis *out, rc_error *err)
     RC_TRY(RC_NEW(d->mem, &out->ruled_out, MOST_RULED_OUT, err));
     if (!d->oom)
         return RC_OK;
-    bool is_fragmented = out->cause == RC_CAUSE_FRAGMENTATION;
-    if (!is_fragmented && d->idle >= 0 && !diag_has(d, CLUE_IDLE_SERVES))
-        RC_TRY(rule_out(
-            d, out,
-            "not fragmentation: {idle} is idle, and with {free} free that makes {room}, "
-            "too little for {request} in any arrangement",
-            err));
-    else if (!is_fragmented && d->idle >= 0)
-        RC_TRY(rule_out(
-            d, out,
-            "not fragmentation: {idle} is idle, {idle_percent} % of the card; 1 to 4 % is "
-            "ordinary slack",
-            err));
-    if (d->capacity > 0 && d->reserved > d->capacity)
-        RC_TRY(rule_out(
-            d, out,
-            "torch counts {reserved}, more than the card's {capacity}: part of it is not "
-            "on the card (Windows spills to the host, an engine's pool sleeps), so its "
-            "idle figure proves nothing",
-            err));
-    if (d->oom->has_hint)
-        RC_TRY(rule_out(
-            d, out,
-            "the message's hint about fragmentation is no evidence: torch prints it every time",
-            err));
-    if (out->cause != RC_CAUSE_NON_PYTORCH_MEMORY && d->outside >= 0)
-        RC_TRY(rule_out(
-            d, out, "not memory outside torch: {outside} is, and 0.5 to 4 GiB is normal", err));
-    if (d->stage == RC_STAGE_MODEL_BUILD || d->stage == RC_STAGE_CHECKPOINT_LOAD ||
-        d->stage == RC_STAGE_OPTIMIZER_INIT)
-        RC_TRY(rule_out(
-            d, out,
-            "not activations: recompute and a smaller batch change nothing at this stage",
-            err));
-    if (diag_has(d, CLUE_TENSOR_LOGITS))
-        RC_TRY(rule_out(
-            d, out,
-            "not the layers' activations: recompute of layers does not touch the logits", err));
+    bool is_judged = out->cause != RC_CAUSE_FRAGMENTATION && d->idle >= 0;
+    bool is_served = diag_has(d, CLUE_IDLE_SERVES), is_large = diag_has(d, CLUE_IDLE_LARGE);
+    bool is_outside = out->cause == RC_CAUSE_NON_PYTORCH_MEMORY || d->outside < 0;
+    bool is_early = diag_has(d, CLUE_AT_BUILD) || diag_has(d, CLUE_AT_LOAD) ||
+                    diag_has(d, CLUE_AT_OPTIMIZER_INIT);
+    const struct {
+        bool holds;
+        const char *sentence;
+    } rows[] = {
+        {is_judged && !is_served,
+         "not fragmentation: {idle} is idle, and with {free} free that makes "
+         "{room}, too little for {request} in any arrangement"},
+        {is_judged && is_served && !is_large,
+         "not fragmentation: {idle} is idle, {idle_percent} % of the "
+         "card; 1 to 4 % is ordinary slack"},
+        {d->capacity > 0 && d->reserved > d->capacity,
+         "torch counts {reserved}, more than the card's {capacity}: part of it is not on the card "
+         "(Windows spills to the host, an engine's pool sleeps), so its idle figure proves nothing"},
+        {d->oom->has_hint,
+         "the message's hint about fragmentation is no evidence: torch prints it "
+         "every time"},
+        {!is_outside, "not memory outside torch: {outside} is, and 0.5 to 4 GiB is normal"},
+        {is_early,
+         "not activations: recompute and a smaller batch change nothing at this stage"},
+        {diag_has(d, CLUE_TENSOR_LOGITS),
+         "not the layers' activations: recompute of layers does not "
+         "touch the logits"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].holds)
+            RC_TRY(rule_out(d, out, rows[i].sentence, err));
     return RC_OK;
 }
