@@ -153,6 +153,14 @@ bool rc_core_is_full(const rc_core *core)
     return IS(recompute_granularity, "full");
 }
 
+bool rc_core_is_delta_net(const rc_core *core)
+{
+    if (!SINCE("main"))
+        return IS(experimental_attention_variant, "gated_delta_net");
+    return IS(experimental_attention_variant, "gdn") ||
+           IS(experimental_attention_variant, "gdn2");
+}
+
 bool rc_core_has_graphs(const rc_core *core)
 {
     return !IS(cuda_graph_impl, "none") || ON(enable_cuda_graph) || ON(external_cuda_graph);

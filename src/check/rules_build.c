@@ -33,13 +33,11 @@ static void overlap_refusals(rc_core *core)
 static void refusals(rc_core *core)
 {
     bool is_quantised = ON(fp8) || ON(fp4);
-    bool is_delta_net =
-        IS(experimental_attention_variant, "gdn") || IS(experimental_attention_variant, "gdn2");
     if (ON(cpu_offloading) && IS(transformer_impl, "local"))
         RAISE(build_cpu_offload_needs_te);
     if (ON(enable_mhc_connections) && ON(num_moe_experts))
         RAISE(build_mhc_no_moe_layer);
-    if (RECOMPUTES("layernorm") && is_quantised && is_delta_net)
+    if (RECOMPUTES("layernorm") && is_quantised && rc_core_is_delta_net(core))
         RAISE(build_norm_recompute_quantised_attention);
     overlap_refusals(core);
 }

@@ -86,9 +86,11 @@ void rc_core_graphs(rc_core *core)
     if (IS(cuda_graph_impl, "full_iteration") && ON(cuda_graph_modules))
         RAISE(full_iteration_graph_forbids_modules);
     bool is_graphed = is_te(core) || is_local(core);
-    bool is_old = !SINCE("0.15") && (ON(enable_cuda_graph) || ON(external_cuda_graph));
+    bool is_old = !SINCE("0.15") && ON(enable_cuda_graph);
     if (ON(cpu_offloading) && (is_graphed || is_old))
         RAISE(graph_excludes_cpu_offload);
+    if (ON(recompute_granularity) && is_old)
+        RAISE(graphs_exclude_recompute);
     if (is_per_layer(core) && SINCE("0.16"))
         per_layer(core);
 }

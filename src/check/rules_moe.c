@@ -27,6 +27,9 @@ static void ffn_size(rc_core *core)
     if (IS_NULL(moe_ffn_hidden_size))
         return;
     const rc_doc *freq = core->at[RC_CORE_moe_layer_freq];
+    RAISE(moe_ffn_size_without_experts); /* 0.13 to 0.17, whatever the frequency */
+    if (!SINCE("0.18"))
+        return;
     if (rc_core_is_every_layer_moe(core) || (freq->kind == RC_DOC_INT && freq->i < 1)) {
         RAISE(moe_ffn_size_needs_experts);
         return;
@@ -50,12 +53,17 @@ static void dispatcher(rc_core *core)
         return;
     if (!ABOVE(moe_shared_expert_intermediate_size, 0))
         RAISE(shared_expert_size_positive);
-    if (ON(moe_shared_expert_overlap) && !is_flex && !IS(moe_token_dispatcher_type, "alltoall"))
+    /* until 0.17 flex was no good either */
+    if (ON(moe_shared_expert_overlap) && !(is_flex && SINCE("0.18")) &&
+        !IS(moe_token_dispatcher_type, "alltoall"))
         RAISE(shared_expert_overlap_needs_alltoall_or_flex);
 }
 
 static void capacity(rc_core *core)
 {
+    if (!IS_NULL(moe_expert_capacity_factor) && !IS(moe_token_dispatcher_type, "alltoall") &&
+        !IS(moe_token_dispatcher_type, "alltoall_seq"))
+        RAISE(capacity_needs_alltoall); /* until 0.11 */
     if (!IS_NULL(moe_expert_capacity_factor) && BELOW(moe_expert_capacity_factor, 0))
         rc_core_set_null(core, RC_CORE_moe_expert_capacity_factor,
                          RC_RULE_set_negative_capacity_none);
@@ -63,6 +71,8 @@ static void capacity(rc_core *core)
         RAISE(pad_to_capacity_needs_capacity_factor);
     if (IS_NULL(moe_expert_rank_capacity_factor))
         return;
+    if (!ON(use_transformer_engine_op_fuser))
+        RAISE(rank_capacity_needs_op_fuser); /* 0.18 alone */
     bool is_hybridep = IS(moe_flex_dispatcher_backend, "hybridep");
     if (!is_hybridep && !IS(moe_flex_dispatcher_backend, "ncclep"))
         RAISE(rank_capacity_needs_hybridep_or_ncclep);
@@ -85,6 +95,8 @@ static void quantised_experts(rc_core *core)
         return;
     if (rc_te_is_below(&core->te, "1.7.0.dev0"))
         RAISE(moe_fp8_needs_te_1_7);
+    if (ON(moe_grouped_gemm))
+        RAISE(grouped_gemm_excludes_fp8); /* 0.9 alone */
     if (ON(moe_grouped_gemm) && rc_te_is_below(&core->te, "1.11.0"))
         RAISE(grouped_gemm_fp8_needs_te_1_11);
 }
@@ -114,6 +126,8 @@ void rc_core_late_model(rc_core *core)
     if (!IS_NULL(num_moe_experts) && ON(add_bias_linear) &&
         !rc_core_is_number(core, RC_CORE_expert_tensor_parallel_size, 1))
         RAISE(moe_bias_needs_expert_tp_1);
+    if (!IS_NULL(num_moe_experts) && ON(add_bias_linear))
+        RAISE(moe_excludes_bias); /* 0.12 to 0.14 */
     quantised_experts(core);
     router_padding(core);
 }

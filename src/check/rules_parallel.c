@@ -27,13 +27,16 @@ void rc_core_parallel(rc_core *core)
     if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(pipeline_dtype))
         RAISE(pipeline_parallel_needs_pipeline_dtype);
     if (ABOVE(expert_model_parallel_size, 1) && ABOVE(tensor_model_parallel_size, 1) &&
-        !ON(sequence_parallel))
+        !ON(sequence_parallel)) {
+        RAISE(ep_tp_needs_sequence_parallel);      /* until 0.14 */
+        RAISE(ep_tp_needs_sequence_parallel_0_15); /* 0.15 alone */
         WARN(warn_ep_tp_without_sequence_parallel);
+    }
 }
 
 void rc_core_precision(rc_core *core)
 {
-    if (IS(experimental_attention_variant, "gated_delta_net")) {
+    if (IS(experimental_attention_variant, "gated_delta_net") && SINCE("main")) {
         WARN(warn_gated_delta_net_alias);
         rc_core_set_text(core, RC_CORE_experimental_attention_variant, "gdn",
                          RC_RULE_set_gdn_alias);
@@ -71,17 +74,20 @@ static void gated_delta_net(rc_core *core)
         RAISE(gdn_value_heads_multiple_of_key_heads);
     if (rc_core_has_rest(core, keys, ranks, RC_RULE_python_zero_division))
         RAISE(gdn_key_heads_divisible_by_tp_cp);
+    if (!rc_core_is_number(core, RC_CORE_context_parallel_size, 1))
+        RAISE(gdn_excludes_context_parallel); /* until 0.17 */
 }
 
 void rc_core_linear_attention(rc_core *core)
 {
-    bool is_gdn = IS(experimental_attention_variant, "gdn");
-    if (is_gdn && IS_NULL(linear_attention_freq))
+    bool is_gdn = rc_core_is_delta_net(core);
+    if (is_gdn && !IS(experimental_attention_variant, "gdn2") && IS_NULL(linear_attention_freq))
         RAISE(gdn_needs_linear_attention_fields);
-    if (is_gdn || IS(experimental_attention_variant, "gdn2"))
+    if (is_gdn)
         gated_delta_net(core);
     /* fp8 divides the layers by the stages, to see how many may stay in bf16 */
-    if (ON(fp8) && rc_core_is_number(core, RC_CORE_pipeline_model_parallel_size, 0))
+    if (ON(fp8) && SINCE("0.12") &&
+        rc_core_is_number(core, RC_CORE_pipeline_model_parallel_size, 0))
         rc_core_crash(core, RC_RULE_pipeline_size_zero_crash, NULL);
     if (ON(fp4) && ON(fp8))
         RAISE(fp4_fp8_exclusive);

@@ -112,7 +112,7 @@ static void uneven_stages(rc_core *core)
     uneven_stage(core, RC_CORE_num_layers_in_last_pipeline_stage, &n_layers, &n_stages);
     if (is_zero(n_layers) != is_zero(n_stages))
         RAISE(uneven_pp_middle_layers_stages_mismatch);
-    if (is_zero(n_stages))
+    if (is_zero(n_stages) && SINCE("0.13"))
         return;
     if (rc_core_has_rest(core, n_layers, n_stages, RC_RULE_python_zero_division)) {
         RAISE(uneven_pp_middle_layers_divisible_by_stages);
@@ -125,9 +125,22 @@ static void uneven_stages(rc_core *core)
         RAISE(uneven_pp_middle_layers_divisible_by_vpp);
 }
 
+/* Release 0.11 gave embedding and loss a stage each, and the layers the others. */
+static void stages_without_ends(rc_core *core, double n_stages)
+{
+    n_stages -= ON(account_for_embedding_in_pipeline_split);
+    n_stages -= ON(account_for_loss_in_pipeline_split);
+    if (rc_core_has_rest(core, NUMBER(num_layers), n_stages, RC_RULE_python_zero_division))
+        RAISE(split_accounting_layers_divisible_by_pp);
+}
+
 static void accounted_split(rc_core *core)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
+    if (!SINCE("0.12") && IS_NULL(virtual_pipeline_model_parallel_size)) {
+        stages_without_ends(core, n_stages);
+        return;
+    }
     double n_layers = NUMBER(num_layers) + ON(account_for_embedding_in_pipeline_split) +
                       ON(account_for_loss_in_pipeline_split);
     if (rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash)) {

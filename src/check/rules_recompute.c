@@ -22,8 +22,6 @@ static void granularity(rc_core *core)
     bool is_selective = rc_core_is_selective(core);
     if (IS_NULL(recompute_granularity))
         return;
-    if (ON(enable_cuda_graph) || ON(external_cuda_graph))
-        RAISE(graphs_exclude_recompute); /* before 0.15 */
     if (!is_selective && !IS(recompute_granularity, "full"))
         RAISE(recompute_granularity_unknown);
     if (!IS_NULL(recompute_method) && !IS(recompute_method, "uniform") &&
@@ -35,6 +33,10 @@ static void granularity(rc_core *core)
         RAISE(selective_recompute_forbids_num_layers);
     if (ON(distribute_saved_activations) && ON(sequence_parallel))
         RAISE(distribute_saved_excludes_sequence_parallel);
+    if (!SINCE("0.11") && !IS_NULL(virtual_pipeline_model_parallel_size) &&
+        rc_core_has_rest(core, NUMBER(num_layers), NUMBER(virtual_pipeline_model_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(recompute_layers_divisible_by_vpp);
 }
 
 /* The release that brought each label; the others came with the list, in 0.12. */
@@ -82,13 +84,11 @@ static void label_precision(rc_core *core)
 
 static void label_needs(rc_core *core)
 {
-    bool is_gdn =
-        IS(experimental_attention_variant, "gdn") || IS(experimental_attention_variant, "gdn2");
     if (HAS(recompute_modules, "moe_act") && !ON(moe_grouped_gemm))
         RAISE(moe_act_recompute_needs_grouped_gemm);
     if (HAS(recompute_modules, "mla_up_proj") && !ON(multi_latent_attention))
         RAISE(mla_up_proj_recompute_needs_mla);
-    if (HAS(recompute_modules, "gdn_norm_out") && !is_gdn)
+    if (HAS(recompute_modules, "gdn_norm_out") && !rc_core_is_delta_net(core))
         RAISE(gdn_norm_out_recompute_needs_gdn);
     if (HAS(recompute_modules, "core_attn"))
         WARN(warn_core_attn_recompute_may_be_needless);

@@ -18,14 +18,16 @@ try:
     import torch
     import megatron.core
     from megatron.core import utils
-    from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
+    from megatron.core.transformer import transformer_config
     from packaging.version import Version
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-CLASSES = {"TransformerConfig": TransformerConfig, "MLATransformerConfig": MLATransformerConfig}
+TransformerConfig = transformer_config.TransformerConfig
+CLASSES = {"TransformerConfig": TransformerConfig,
+           "MLATransformerConfig": getattr(transformer_config, "MLATransformerConfig", TransformerConfig)}
 
 
 def release():
@@ -60,17 +62,21 @@ def main():
     ours = subprocess.run([sys.argv[1], "check", "--for", "core", "--megatron", release(), "--jsonl", "-"],
                           input="".join(json.dumps(line) + "\n" for line in lines),
                           capture_output=True, text=True).stdout.splitlines()
-    n_wrong, n_rejected = 0, 0
+    n_wrong, n_rejected, n_silent = 0, 0, 0
     for line, verdict in zip(lines, map(json.loads, ours), strict=True):
         exception, message = ask(line)
+        if "process group has not been initialized" in message:
+            n_silent += 1  # 0.13 asks a running job about its layout
+            continue
         n_rejected += exception is not None
         if exception == verdict["exception"]:
             continue
         n_wrong += 1
-        if n_wrong <= 20:
+        if n_wrong <= int(os.environ.get("SHOWN", 20)):
             print(f"{line['id']} {line['te_version']} {line['kind']}: Megatron Core {exception} "
                   f"({message[:200]}), ours {verdict['exception']} {verdict['rule']}\n  {json.dumps(line['config'])}")
-    print(f"Megatron Core {release()}: {n} configurations, {n_rejected} rejected, {n_wrong} disagreements")
+    print(f"Megatron Core {release()}: {n} configurations, {n_rejected} rejected, {n_silent} without "
+          f"a verdict, {n_wrong} disagreements")
     return n_wrong > 0
 
 

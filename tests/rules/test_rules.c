@@ -230,6 +230,8 @@ static void test_line(const char *bytes, size_t n, rc_arena *mem)
     stop_on(rc_json_read("corpus", bytes, n, mem, &line, &err), &err, "corpus");
     bool is_mla = strcmp(text_of(line, "kind"), "MLATransformerConfig") == 0;
     options.transformer_engine = text_of(line, "te_version");
+    if (rc_doc_find(line, "megatron"))
+        options.megatron = text_of(line, "megatron");
     stop_on(
         rc_check_make_core(rc_doc_find(line, "config"), is_mla, &options, mem, &check, &err),
         &err, "corpus");
