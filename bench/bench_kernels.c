@@ -134,12 +134,14 @@ static double copy_speed(const bench *b, int64_t n)
 
 static void measure_bounds(bench *b)
 {
-    b->peak_flops = 2.0 * b->n_threads * FMA_STEPS * CHAINS * RC_VEC / best_seconds(b, fma_job, b);
+    b->peak_flops =
+        2.0 * b->n_threads * FMA_STEPS * CHAINS * RC_VEC / best_seconds(b, fma_job, b);
     b->copy_bytes = copy_speed(b, (int64_t)1 << 26);
     b->cache_bytes = copy_speed(b, (int64_t)1 << 20);
-    printf("threads %d   peak %.1f GFLOP/s   copy %.1f GB/s DRAM, %.1f GB/s in 8 MB   GEMM %s\n",
-           b->n_threads, b->peak_flops / 1e9, b->copy_bytes / 1e9, b->cache_bytes / 1e9,
-           rc_gemm_name());
+    printf(
+        "threads %d   peak %.1f GFLOP/s   copy %.1f GB/s DRAM, %.1f GB/s in 8 MB   GEMM %s\n",
+        b->n_threads, b->peak_flops / 1e9, b->copy_bytes / 1e9, b->cache_bytes / 1e9,
+        rc_gemm_name());
 }
 
 /* ---- kernels ---- */
@@ -236,9 +238,17 @@ static void bench_linear(bench *b, const char *name, int64_t n, int64_t in, int6
         call.d_in[1] = matrix(b, out, in);
         call.d_in[2] = matrix(b, 1, out);
         call.d_in[1].is_added = true;
-        gemm_job j = {{.is_b_transposed = true, .m = n, .n = out, .k = in, .alpha = 1,
-                       .a = call.in[0].at, .lda = in, .b = call.in[1].at, .ldb = in,
-                       .c = call.out[0].at, .ldc = out},
+        gemm_job j = {{.is_b_transposed = true,
+                       .m = n,
+                       .n = out,
+                       .k = in,
+                       .alpha = 1,
+                       .a = call.in[0].at,
+                       .lda = in,
+                       .b = call.in[1].at,
+                       .ldb = in,
+                       .c = call.out[0].at,
+                       .ldc = out},
                       b->n_threads};
         print_flops(b, "  library, forward product alone", 2.0 * (double)(n * in * out),
                     best_seconds(b, gemm_run, &j));
@@ -280,9 +290,12 @@ static void bench_unfused(bench *b, const char *name, rc_op_attr attr)
     attr.is_causal = true;
     if (is_wanted(b, name)) {
         rc_operand p = matrix(b, 1, square), dp = matrix(b, 1, square);
-        rc_operand x = matrix(b, attr.n, q), dx = matrix(b, attr.n, q), o = matrix(b, attr.n, q);
-        rc_call scores = {.attr = &attr, .in = {x, o}, .out = {p}, .d_in = {dx, dx}, .d_out = dp};
-        rc_call context = {.attr = &attr, .in = {p, x}, .out = {o}, .d_in = {dp, dx}, .d_out = o};
+        rc_operand x = matrix(b, attr.n, q), dx = matrix(b, attr.n, q),
+                   o = matrix(b, attr.n, q);
+        rc_call scores = {
+            .attr = &attr, .in = {x, o}, .out = {p}, .d_in = {dx, dx}, .d_out = dp};
+        rc_call context = {
+            .attr = &attr, .in = {p, x}, .out = {o}, .d_in = {dp, dx}, .d_out = o};
         rc_call soft = {.attr = &attr, .in = {p}, .out = {p}, .d_in = {dp}, .d_out = dp};
         bench_op(b, "unfused scores", RC_OP_attn_scores, &scores, 0);
         bench_op(b, "unfused softmax", RC_OP_softmax, &soft, 8.0 * (double)square);
@@ -297,46 +310,62 @@ static void bench_rows(bench *b, int64_t n, int64_t h, int64_t f, int64_t V)
     const double row = 4.0 * (double)(n * h);
     rc_operand x = matrix(b, n, h), y = matrix(b, n, h), w = matrix(b, 1, h);
     rc_operand dx = matrix(b, n, h), dw = matrix(b, 1, h), stats = matrix(b, 1, n);
-    rc_operand wide = matrix(b, n, 2 * f), d_wide = matrix(b, n, 2 * f), narrow = matrix(b, n, f);
+    rc_operand wide = matrix(b, n, 2 * f), d_wide = matrix(b, n, 2 * f),
+               narrow = matrix(b, n, f);
     rc_op_attr norm = {.n = n, .groups = 1, .h = h, .eps = 1e-5};
-    rc_call call = {.attr = &norm, .in = {x, w, w}, .out = {y, stats, stats},
-                    .d_in = {dx, dw, dw}, .d_out = y};
+    rc_call call = {.attr = &norm,
+                    .in = {x, w, w},
+                    .out = {y, stats, stats},
+                    .d_in = {dx, dw, dw},
+                    .d_out = y};
     bench_op(b, "layernorm", RC_OP_layernorm, &call, 2 * row);
-    call = (rc_call){.attr = &norm, .in = {x, w}, .out = {y, stats}, .d_in = {dx, dw}, .d_out = y};
+    call =
+        (rc_call){.attr = &norm, .in = {x, w}, .out = {y, stats}, .d_in = {dx, dw}, .d_out = y};
     bench_op(b, "rmsnorm", RC_OP_rmsnorm, &call, 2 * row);
     for (rc_act act = RC_ACT_GELU_TANH; act <= RC_ACT_SQUARED_RELU; act++) {
-        static const char *const names[] = {"gelu_tanh", "gelu", "silu", "relu", "squared_relu"};
+        static const char *const names[] = {"gelu_tanh", "gelu", "silu", "relu",
+                                            "squared_relu"};
         rc_op_attr attr = {.n = n, .f = f, .act = act};
         rc_operand in = wide;
         in.ld = f;
-        call = (rc_call){.attr = &attr, .in = {in}, .out = {narrow}, .d_in = {d_wide},
-                         .d_out = narrow};
+        call = (rc_call){
+            .attr = &attr, .in = {in}, .out = {narrow}, .d_in = {d_wide}, .d_out = narrow};
         bench_op(b, names[act], RC_OP_activation, &call, 8.0 * (double)(n * f));
     }
     rc_op_attr gated = {.n = n, .f = f, .act = RC_ACT_SILU, .is_gated = true};
-    call = (rc_call){.attr = &gated, .in = {wide}, .out = {narrow}, .d_in = {d_wide},
-                     .d_out = narrow};
+    call = (rc_call){
+        .attr = &gated, .in = {wide}, .out = {narrow}, .d_in = {d_wide}, .d_out = narrow};
     bench_op(b, "gated silu", RC_OP_activation, &call, 12.0 * (double)(n * f));
     for (int i = 0; i < 2; i++) {
         rc_op_attr attr = {.n = n, .h = h, .p = i ? 0.1 : 0};
-        call = (rc_call){.attr = &attr, .in = {x, y, w}, .out = {dx}, .d_in = {dx, y, dw},
-                         .d_out = y};
+        call = (rc_call){
+            .attr = &attr, .in = {x, y, w}, .out = {dx}, .d_in = {dx, y, dw}, .d_out = y};
         bench_op(b, i ? "bias_dropout_add p=0.1" : "bias_dropout_add", RC_OP_bias_dropout_add,
                  &call, 3 * row);
     }
-    rc_op_attr rope = {.s = 256, .b = n / 256, .n = n, .groups = h / 64, .d = 64,
-                       .rotary_dim = 64, .rotary_base = 10000};
+    rc_op_attr rope = {.s = 256,
+                       .b = n / 256,
+                       .n = n,
+                       .groups = h / 64,
+                       .d = 64,
+                       .rotary_dim = 64,
+                       .rotary_base = 10000};
     call = (rc_call){.attr = &rope, .in = {x}, .out = {x}, .d_in = {x}, .d_out = x};
     bench_op(b, "rope in place", RC_OP_rope, &call, 2 * row);
     rc_op_attr loss = {.n = n, .V = V, .loss_scale = 1};
     rc_operand logits = matrix(b, n, V);
-    call = (rc_call){.attr = &loss, .in = {logits, indices(b, n, V)},
-                     .out = {matrix(b, 1, 1), stats}, .d_in = {logits}};
+    call = (rc_call){.attr = &loss,
+                     .in = {logits, indices(b, n, V)},
+                     .out = {matrix(b, 1, 1), stats},
+                     .d_in = {logits}};
     bench_op(b, "cross_entropy", RC_OP_cross_entropy, &call, 4.0 * (double)(n * V));
     rc_op_attr embed = {.n = n, .s = 256, .b = n / 256, .h = h, .V = V};
     rc_operand table = matrix(b, V, h);
-    call = (rc_call){.attr = &embed, .in = {indices(b, n, V), table, {0}}, .out = {y},
-                     .d_in = {{0}, table, {0}}, .d_out = y};
+    call = (rc_call){.attr = &embed,
+                     .in = {indices(b, n, V), table, {0}},
+                     .out = {y},
+                     .d_in = {{0}, table, {0}},
+                     .d_out = y};
     call.d_in[1].is_added = true;
     bench_op(b, "embedding", RC_OP_embedding, &call, 2 * row);
     rc_arena_rewind(b->mem, mark);
@@ -364,16 +393,25 @@ static void squares_run(void *arg)
 static void bench_optimizer(bench *b, int64_t n)
 {
     rc_mark mark = rc_arena_mark(b->mem);
-    optimizer_job j = {.adamw = {.p = floats(b, n, 1), .m = floats(b, n, 2), .v = take(b, n, 4),
-                                 .g = floats(b, n, 3), .n = n, .g_scale = 1, .lr = 1e-4,
-                                 .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+    optimizer_job j = {.adamw = {.p = floats(b, n, 1),
+                                 .m = floats(b, n, 2),
+                                 .v = take(b, n, 4),
+                                 .g = floats(b, n, 3),
+                                 .n = n,
+                                 .g_scale = 1,
+                                 .lr = 1e-4,
+                                 .weight_decay = 0.1,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
                                  .step = 3},
                        .scratch = take(b, rc_cpu_sum_squares_scratch_bytes(), 1),
                        .n_threads = b->n_threads};
     if (is_wanted(b, "adamw"))
         print_bytes(b, "adamw, 11 M", 28.0 * (double)n, best_seconds(b, adamw_run, &j));
     if (is_wanted(b, "sum of squares"))
-        print_bytes(b, "sum of squares, 11 M", 4.0 * (double)n, best_seconds(b, squares_run, &j));
+        print_bytes(b, "sum of squares, 11 M", 4.0 * (double)n,
+                    best_seconds(b, squares_run, &j));
     rc_arena_rewind(b->mem, mark);
 }
 
@@ -391,14 +429,20 @@ int main(int argc, char **argv)
     bench_linear(&b, "linear 2048 x 384 x 384", 2048, 384, 384);
     bench_linear(&b, "linear 2048 x 384 x 1536", 2048, 384, 1536);
     bench_linear(&b, "linear 2048 x 1536 x 384", 2048, 1536, 384);
-    bench_attention(&b, "attention s=256 b=8 a=6", (rc_op_attr){.s = 256, .b = 8, .a = 6, .g = 6, .d = 64});
+    bench_attention(&b, "attention s=256 b=8 a=6",
+                    (rc_op_attr){.s = 256, .b = 8, .a = 6, .g = 6, .d = 64});
     bench_attention(&b, "attention s=256 b=8 a=6 p=0.1",
                     (rc_op_attr){.s = 256, .b = 8, .a = 6, .g = 6, .d = 64, .p = 0.1});
-    bench_attention(&b, "attention s=1024 b=2 a=6", (rc_op_attr){.s = 1024, .b = 2, .a = 6, .g = 6, .d = 64});
+    bench_attention(&b, "attention s=1024 b=2 a=6",
+                    (rc_op_attr){.s = 1024, .b = 2, .a = 6, .g = 6, .d = 64});
     bench_attention(&b, "attention s=1024 b=1 a=8 g=2 d=128",
                     (rc_op_attr){.s = 1024, .b = 1, .a = 8, .g = 2, .d = 128});
-    bench_attention(&b, "attention s=4096 b=1 a=4", (rc_op_attr){.s = 4096, .b = 1, .a = 4, .g = 4, .d = 64});
-    bench_attention(&b, "attention s=16384 b=1 a=2", (rc_op_attr){.s = 16384, .b = 1, .a = 2, .g = 2, .d = 64});
+    bench_attention(&b, "attention s=512 b=1 a=32 d=128",
+                    (rc_op_attr){.s = 512, .b = 1, .a = 32, .g = 32, .d = 128});
+    bench_attention(&b, "attention s=4096 b=1 a=4",
+                    (rc_op_attr){.s = 4096, .b = 1, .a = 4, .g = 4, .d = 64});
+    bench_attention(&b, "attention s=16384 b=1 a=2",
+                    (rc_op_attr){.s = 16384, .b = 1, .a = 2, .g = 2, .d = 64});
     bench_unfused(&b, "unfused", (rc_op_attr){.s = 256, .b = 8, .a = 6, .g = 6, .d = 64});
     bench_rows(&b, 2048, 384, 1536, 256);
     bench_optimizer(&b, 11000000);

@@ -22,6 +22,12 @@
 #define RC_INLINE static inline
 #endif
 
+#if defined(__GNUC__)
+#define RC_PREFETCH(at) __builtin_prefetch(at)
+#else
+#define RC_PREFETCH(at) ((void)(at))
+#endif
+
 /* Sixteen floats: one AVX-512 register, two of AVX2, four of SSE or NEON. rc_vec_at may stand at
  * any address. Functions must not take or return them by value (the ABI differs by target). */
 typedef float rc_vec __attribute__((vector_size(64)));

@@ -29,17 +29,18 @@ static inline int64_t rc_rope_table_rows(int64_t s)
     return RC_ROPE_STRIDE + (s + RC_ROPE_STRIDE - 1) / RC_ROPE_STRIDE;
 }
 
-/* fused attention, per thread. Forward: query^T, o^T [pad16 d, block], scores [block, block],
- * and five vectors [block]. Backward: key^T, value^T, dkey^T, dvalue^T [pad16 d, block], the key
- * block [block, pad16 d], p and ds [block, block]; with dropout, both a mask [block, block]. */
+/* fused attention, per thread. Forward: query^T, o^T [pad16 d, block], scores [block, block], and
+ * four vectors [block]. Backward: key^T, value^T, dkey^T,
+ * dvalue^T [pad16 d, block], the key, query, do and dq blocks [block, pad16 d], p, ds and the
+ * dropout mask [block, block]. */
 static inline int64_t rc_attention_fwd_part(int64_t d)
 {
-    return (2 * rc_pad16(d) + 2 * RC_ATTENTION_BLOCK + 5) * RC_ATTENTION_BLOCK;
+    return (2 * rc_pad16(d) + RC_ATTENTION_BLOCK + 4) * RC_ATTENTION_BLOCK;
 }
 
 static inline int64_t rc_attention_bwd_part(int64_t d)
 {
-    return (6 * rc_pad16(d) + 3 * RC_ATTENTION_BLOCK) * RC_ATTENTION_BLOCK;
+    return (8 * rc_pad16(d) + 3 * RC_ATTENTION_BLOCK) * RC_ATTENTION_BLOCK;
 }
 
 #endif

@@ -2,20 +2,31 @@
 #include "operands.h"
 
 #define CASE(NAME, OP) .name = (NAME), .kind = RC_OP_##OP, .attr =
-#define NORM(N, GROUPS, H) {.n = (N), .groups = (GROUPS), .h = (H), .eps = 1e-5}
-#define LINEAR(N, IN, OUT) {.n = (N), .in = (IN), .out = (OUT)}
+#define NORM(N, GROUPS, H)                                                                     \
+    {                                                                                          \
+        .n = (N), .groups = (GROUPS), .h = (H), .eps = 1e-5                                    \
+    }
+#define LINEAR(N, IN, OUT)                                                                     \
+    {                                                                                          \
+        .n = (N), .in = (IN), .out = (OUT)                                                     \
+    }
 #define HEADS(S, B, A, G, D) .s = (S), .b = (B), .n = (S) * (B), .a = (A), .g = (G), .d = (D)
 #define ROPE(S, B, GROUPS, D, ROTARY)                                                          \
-    {.s = (S), .b = (B), .n = (S) * (B), .groups = (GROUPS), .d = (D),                         \
-     .rotary_dim = (ROTARY), .rotary_base = 10000}
+    {                                                                                          \
+        .s = (S), .b = (B), .n = (S) * (B), .groups = (GROUPS), .d = (D),                      \
+        .rotary_dim = (ROTARY), .rotary_base = 10000                                           \
+    }
 #define ATTENTION(S, B, A, G, D)                                                               \
     HEADS(S, B, A, G, D), .scale = 0.3, .is_causal = true, .random_id = 5
-#define ACT(KIND, GATED, N, F) {.n = (N), .f = (F), .act = RC_ACT_##KIND, .is_gated = (GATED)}
+#define ACT(KIND, GATED, N, F)                                                                 \
+    {                                                                                          \
+        .n = (N), .f = (F), .act = RC_ACT_##KIND, .is_gated = (GATED)                          \
+    }
 
 const op_case op_cases[] = {
-    {CASE("tokens", embedding) {.n = 36, .s = 12, .b = 3, .h = 70, .V = 17}, .absent = 4},
-    {CASE("positions", embedding) {.n = 36, .s = 12, .b = 3, .h = 70, .V = 17}, .gap = 3},
-    {CASE("one", embedding) {.n = 1, .s = 1, .b = 1, .h = 1, .V = 2}},
+    {CASE("tokens", embedding){.n = 36, .s = 12, .b = 3, .h = 70, .V = 17}, .absent = 4},
+    {CASE("positions", embedding){.n = 36, .s = 12, .b = 3, .h = 70, .V = 17}, .gap = 3},
+    {CASE("one", embedding){.n = 1, .s = 1, .b = 1, .h = 1, .V = 2}},
 
     {CASE("odd", layernorm) NORM(37, 1, 51)},
     {CASE("view", layernorm) NORM(70, 1, 128), .gap = 9},
@@ -36,43 +47,48 @@ const op_case op_cases[] = {
 
     {CASE("halves", rope) ROPE(70, 2, 4, 12, 12), .gap = 5},
     {CASE("part", rope) ROPE(9, 3, 2, 11, 6)},
-    {CASE("interleaved", rope)
-     {.s = 131, .b = 1, .n = 131, .groups = 3, .d = 16, .rotary_dim = 16, .rotary_base = 500,
-      .is_rotary_interleaved = true}},
+    {CASE("interleaved", rope){.s = 131,
+                               .b = 1,
+                               .n = 131,
+                               .groups = 3,
+                               .d = 16,
+                               .rotary_dim = 16,
+                               .rotary_base = 500,
+                               .is_rotary_interleaved = true}},
 
-    {CASE("blocks", attention) {ATTENTION(128, 1, 2, 2, 16)}},
-    {CASE("odd", attention) {ATTENTION(67, 2, 2, 2, 20)}},
-    {CASE("groups, view", attention) {ATTENTION(81, 1, 6, 2, 24)}, .gap = 17},
-    {CASE("one group", attention) {ATTENTION(150, 1, 3, 1, 32)}},
-    {CASE("wide heads", attention) {ATTENTION(70, 1, 2, 1, 72)}},
-    {CASE("all keys", attention) {HEADS(77, 1, 2, 2, 9), .scale = 0.5}},
-    {CASE("dropout", attention) {ATTENTION(72, 2, 2, 1, 16), .p = 0.2}},
-    {CASE("dropout, odd", attention) {ATTENTION(69, 1, 4, 2, 5), .p = 0.5}, .gap = 3},
-    {CASE("dropout, all keys", attention)
-     {HEADS(66, 1, 2, 2, 8), .scale = 0.5, .p = 0.1, .random_id = 9}},
-    {CASE("large scores", attention) {ATTENTION(70, 1, 2, 2, 16)}, .magnitude = 8},
-    {CASE("one", attention) {ATTENTION(1, 1, 1, 1, 1)}},
+    {CASE("blocks", attention){ATTENTION(128, 1, 2, 2, 16)}},
+    {CASE("odd", attention){ATTENTION(67, 2, 2, 2, 20)}},
+    {CASE("groups, view", attention){ATTENTION(81, 1, 6, 2, 24)}, .gap = 17},
+    {CASE("one group", attention){ATTENTION(150, 1, 3, 1, 32)}},
+    {CASE("wide heads", attention){ATTENTION(70, 1, 2, 1, 72)}},
+    {CASE("all keys", attention){HEADS(77, 1, 2, 2, 9), .scale = 0.5}},
+    {CASE("dropout", attention){ATTENTION(72, 2, 2, 1, 16), .p = 0.2}},
+    {CASE("dropout, odd", attention){ATTENTION(69, 1, 4, 2, 5), .p = 0.5}, .gap = 3},
+    {CASE("dropout, all keys", attention){HEADS(66, 1, 2, 2, 8), .scale = 0.5, .p = 0.1,
+                                          .random_id = 9}},
+    {CASE("large scores", attention){ATTENTION(70, 1, 2, 2, 16)}, .magnitude = 8},
+    {CASE("one", attention){ATTENTION(1, 1, 1, 1, 1)}},
 
-    {CASE("odd", attn_scores) {ATTENTION(37, 2, 3, 3, 10)}, .gap = 3},
-    {CASE("groups", attn_scores) {ATTENTION(32, 1, 4, 2, 16)}},
-    {CASE("one", attn_scores) {ATTENTION(1, 1, 1, 1, 1)}},
+    {CASE("odd", attn_scores){ATTENTION(37, 2, 3, 3, 10)}, .gap = 3},
+    {CASE("groups", attn_scores){ATTENTION(32, 1, 4, 2, 16)}},
+    {CASE("one", attn_scores){ATTENTION(1, 1, 1, 1, 1)}},
 
-    {CASE("causal", softmax) {ATTENTION(37, 2, 3, 3, 10)}},
-    {CASE("all keys", softmax) {HEADS(33, 1, 2, 2, 10)}},
-    {CASE("large scores", softmax) {ATTENTION(40, 1, 2, 2, 10)}, .magnitude = 90},
+    {CASE("causal", softmax){ATTENTION(37, 2, 3, 3, 10)}},
+    {CASE("all keys", softmax){HEADS(33, 1, 2, 2, 10)}},
+    {CASE("large scores", softmax){ATTENTION(40, 1, 2, 2, 10)}, .magnitude = 90},
 
-    {CASE("odd", dropout) {.n_elem = 4099, .p = 0.3, .random_id = 11}},
-    {CASE("short", dropout) {.n_elem = 3, .p = 0.5, .random_id = 2}},
-    {CASE("off", dropout) {.n_elem = 1500}},
+    {CASE("odd", dropout){.n_elem = 4099, .p = 0.3, .random_id = 11}},
+    {CASE("short", dropout){.n_elem = 3, .p = 0.5, .random_id = 2}},
+    {CASE("off", dropout){.n_elem = 1500}},
 
-    {CASE("odd", attn_context) {ATTENTION(37, 2, 3, 3, 10)}, .gap = 3},
-    {CASE("groups", attn_context) {ATTENTION(32, 1, 4, 2, 16)}},
+    {CASE("odd", attn_context){ATTENTION(37, 2, 3, 3, 10)}, .gap = 3},
+    {CASE("groups", attn_context){ATTENTION(32, 1, 4, 2, 16)}},
 
-    {CASE("dropout", bias_dropout_add) {.n = 37, .h = 51, .p = 0.2, .random_id = 4}, .gap = 7},
-    {CASE("dropout, wide", bias_dropout_add) {.n = 9, .h = 1100, .p = 0.2, .random_id = 8}},
-    {CASE("dropout, no bias", bias_dropout_add) {.n = 20, .h = 64, .p = 0.5}, .absent = 4},
-    {CASE("off", bias_dropout_add) {.n = 150, .h = 65}},
-    {CASE("off, no bias", bias_dropout_add) {.n = 20, .h = 64}, .gap = 1, .absent = 4},
+    {CASE("dropout", bias_dropout_add){.n = 37, .h = 51, .p = 0.2, .random_id = 4}, .gap = 7},
+    {CASE("dropout, wide", bias_dropout_add){.n = 9, .h = 1100, .p = 0.2, .random_id = 8}},
+    {CASE("dropout, no bias", bias_dropout_add){.n = 20, .h = 64, .p = 0.5}, .absent = 4},
+    {CASE("off", bias_dropout_add){.n = 150, .h = 65}},
+    {CASE("off, no bias", bias_dropout_add){.n = 20, .h = 64}, .gap = 1, .absent = 4},
 
     {CASE("gelu_tanh", activation) ACT(GELU_TANH, false, 37, 51), .magnitude = 6},
     {CASE("gelu", activation) ACT(GELU, false, 37, 51), .magnitude = 6},
@@ -83,14 +99,15 @@ const op_case op_cases[] = {
     {CASE("gated gelu", activation) ACT(GELU, true, 21, 35), .gap = 6},
     {CASE("gated silu", activation) ACT(SILU, true, 21, 35), .gap = 6},
     {CASE("gated relu", activation) ACT(RELU, true, 21, 35), .avoids_zero = true},
-    {CASE("gated squared_relu", activation) ACT(SQUARED_RELU, true, 21, 35), .avoids_zero = true},
+    {CASE("gated squared_relu", activation) ACT(SQUARED_RELU, true, 21, 35),
+     .avoids_zero = true},
 
-    {CASE("odd", cross_entropy) {.n = 37, .V = 53, .loss_scale = 1}},
-    {CASE("view", cross_entropy) {.n = 20, .V = 300, .loss_scale = 0.25}, .gap = 4},
-    {CASE("large logits", cross_entropy) {.n = 20, .V = 65, .loss_scale = 1}, .magnitude = 90},
-    {CASE("one", cross_entropy) {.n = 1, .V = 1, .loss_scale = 1}},
+    {CASE("odd", cross_entropy){.n = 37, .V = 53, .loss_scale = 1}},
+    {CASE("view", cross_entropy){.n = 20, .V = 300, .loss_scale = 0.25}, .gap = 4},
+    {CASE("large logits", cross_entropy){.n = 20, .V = 65, .loss_scale = 1}, .magnitude = 90},
+    {CASE("one", cross_entropy){.n = 1, .V = 1, .loss_scale = 1}},
 
-    {CASE("view", contiguous) {.n = 37, .h = 51}, .gap = 13},
+    {CASE("view", contiguous){.n = 37, .h = 51}, .gap = 13},
 };
 
 const int n_op_cases = sizeof op_cases / sizeof op_cases[0];

@@ -96,8 +96,9 @@ int main(void)
         for (int n_threads = 1; n_threads <= 2; n_threads++) {
             const int64_t n = sizes[i][0], in = sizes[i][1], out = sizes[i][2];
             const rc_op_attr attr = {.n = n, .in = in, .out = out};
-            const product_form forms[3] = {
-                {false, true, n, out, in}, {false, false, n, in, out}, {true, false, out, in, n}};
+            const product_form forms[3] = {{false, true, n, out, in},
+                                           {false, false, n, in, out},
+                                           {true, false, out, in, n}};
             long long most = 0, stated = facts->library_bytes(&attr, n_threads);
             for (int form = 0; form < 3; form++) {
                 long long taken = taken_bytes(&forms[form], at, n_threads);

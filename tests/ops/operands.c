@@ -24,7 +24,9 @@ static shape in_shape(rc_op_kind kind, const rc_op_attr *a, int slot)
     const shape heads = {a->n, a->groups * a->d, false};
     const shape all[RC_OP_COUNT][RC_OP_MAX_IN] = {
         [RC_OP_embedding] = {{1, a->n, true}, {a->V, a->h, false}, {a->s, a->h, false}},
-        [RC_OP_layernorm] = {{a->n, a->groups * a->h, false}, {1, a->h, false}, {1, a->h, false}},
+        [RC_OP_layernorm] = {{a->n, a->groups * a->h, false},
+                             {1, a->h, false},
+                             {1, a->h, false}},
         [RC_OP_rmsnorm] = {{a->n, a->groups * a->h, false}, {1, a->h, false}, none},
         [RC_OP_linear] = {{a->n, a->in, false}, {a->out, a->in, false}, {1, a->out, false}},
         [RC_OP_rope] = {heads, none, none},

@@ -10,10 +10,10 @@ typedef struct op_case {
     const char *name;
     rc_op_kind kind;
     rc_op_attr attr;
-    int64_t gap;       /* elements between rows of a matrix: a view of a wider buffer */
-    uint32_t absent;   /* bit i: in[i] is not given */
-    bool avoids_zero;  /* inputs stay off the kink of relu */
-    double magnitude;  /* of the inputs; 0 means 1 */
+    int64_t gap;      /* elements between rows of a matrix: a view of a wider buffer */
+    uint32_t absent;  /* bit i: in[i] is not given */
+    bool avoids_zero; /* inputs stay off the kink of relu */
+    double magnitude; /* of the inputs; 0 means 1 */
 } op_case;
 
 /* The cases of all ops; those of one op stand together. */

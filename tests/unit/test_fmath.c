@@ -18,7 +18,7 @@ static float from_bits(uint32_t bits)
 /* Every 64th float with |x| <= most, of one sign. */
 #define FOR_FLOATS(x, sign, most)                                                              \
     for (uint32_t bits = 0; from_bits(bits) <= (most); bits += 64)                             \
-        for (float x = (sign) * from_bits(bits), once = 1; once > 0; once = 0)
+        for (float x = (sign)*from_bits(bits), once = 1; once > 0; once = 0)
 
 static void exp_is_within_its_error(void **state)
 {

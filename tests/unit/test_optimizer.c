@@ -23,8 +23,17 @@ static void adamw_follows_its_formula(void **state)
         p64[i] = (double)p[i];
     for (int step = 1; step <= 5; step++) {
         rc_random_uniform(&stream, (uint64_t)step * 2 * N, N, -3, 3, g);
-        rc_adamw arg = {.p = p, .m = m, .v = v, .g = g, .n = N, .g_scale = 0.5, .lr = 0.01,
-                        .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+        rc_adamw arg = {.p = p,
+                        .m = m,
+                        .v = v,
+                        .g = g,
+                        .n = N,
+                        .g_scale = 0.5,
+                        .lr = 0.01,
+                        .weight_decay = 0.1,
+                        .beta1 = 0.9,
+                        .beta2 = 0.95,
+                        .eps = 1e-8,
                         .step = step};
         rc_cpu_adamw(&arg, 2);
         for (int i = 0; i < N; i++) {
@@ -46,8 +55,16 @@ static void adamw_follows_its_formula(void **state)
 static void first_step_moves_by_the_rate(void **state)
 {
     float p = 1, m = 0, v = 0, g = -123;
-    rc_adamw arg = {.p = &p, .m = &m, .v = &v, .g = &g, .n = 1, .g_scale = 1, .lr = 0.25,
-                    .beta1 = 0.9, .beta2 = 0.999, .step = 1};
+    rc_adamw arg = {.p = &p,
+                    .m = &m,
+                    .v = &v,
+                    .g = &g,
+                    .n = 1,
+                    .g_scale = 1,
+                    .lr = 0.25,
+                    .beta1 = 0.9,
+                    .beta2 = 0.999,
+                    .step = 1};
     (void)state;
     rc_cpu_adamw(&arg, 1);
     assert_true(fabsf(p - 1.25f) < 1e-6f);

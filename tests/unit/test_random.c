@@ -55,8 +55,7 @@ static void lanes_equal_single_elements(void **state)
     rc_random_lanes(&stream, 0xffffffe0u, 3, RC_RANDOM_LANES, out);
     for (uint64_t i = 0; i < RC_RANDOM_LANES; i++)
         for (uint64_t w = 0; w < 4; w++)
-            assert_int_equal(out[w][i],
-                             rc_random_bits(&stream, (0xffffffe0u + 3 * i) * 4 + w));
+            assert_int_equal(out[w][i], rc_random_bits(&stream, (0xffffffe0u + 3 * i) * 4 + w));
 }
 
 static void keep_starts_anywhere(void **state)

@@ -5,8 +5,7 @@
  *     dq = scale ds k                  dk = scale ds^T q                    (Dao et al. 2022)
  *
  * A pair of blocks is worked on with the keys in the vector lanes: rows of p and ds are queries.
- * Per key block, k^T and v^T are made once; queries, do and their gradients are read where they
- * lie. dk^T and dv^T [d, key] stay in cache over all query blocks and over the heads of
+ * Per key block, k^T and v^T are made once; queries and do are copied as they are. dk^T and dv^T [d, key] stay in cache over all query blocks and over the heads of
  * the group, in order.
  *
  * One unit of work is a (sequence, group), which adds to dq over its key blocks in order. Where
@@ -24,12 +23,13 @@
 
 typedef struct bwd_block {
     const rc_call *call;
-    const float *delta;      /* [b,a,s] */
-    float *key_t, *value_t;  /* [pad16 d, RC_BLOCK]; key_t times scale */
-    float *key;              /* [RC_BLOCK, pad16 d] times scale */
-    float *dkey_t, *dvalue_t;/* [pad16 d, RC_BLOCK] */
-    float *dquery;           /* [RC_BLOCK, pad16 d]: where d is not whole vectors */
-    float *p, *ds, *keep;    /* [RC_BLOCK queries, RC_BLOCK keys] */
+    const float *delta;       /* [b,a,s] */
+    float *key_t, *value_t;   /* [pad16 d, RC_BLOCK]; key_t times scale */
+    float *key;               /* [RC_BLOCK, pad16 d] times scale */
+    float *query, *dout;      /* [RC_BLOCK, pad16 d] */
+    float *dkey_t, *dvalue_t; /* [pad16 d, RC_BLOCK] */
+    float *dquery;            /* [RC_BLOCK, pad16 d]: where d is not whole vectors */
+    float *p, *ds, *keep;     /* [RC_BLOCK queries, RC_BLOCK keys] */
     bool wants_dq, wants_dkv;
 } bwd_block;
 
@@ -39,7 +39,7 @@ static bwd_block block_at(const rc_call *call)
     float *delta = call->scratch;
     float *part = delta + rc_pad16(call->attr->n * call->attr->a) +
                   omp_get_thread_num() * rc_attention_bwd_part(d);
-    float *squares = part + 6 * wide;
+    float *squares = part + 8 * wide;
     return (bwd_block){.call = call,
                        .delta = delta,
                        .key_t = part,
@@ -48,6 +48,8 @@ static bwd_block block_at(const rc_call *call)
                        .dkey_t = part + 3 * wide,
                        .dvalue_t = part + 4 * wide,
                        .dquery = part + 5 * wide,
+                       .query = part + 6 * wide,
+                       .dout = part + 7 * wide,
                        .p = squares,
                        .ds = squares + RC_BLOCK * RC_BLOCK,
                        .keep = squares + 2 * RC_BLOCK * RC_BLOCK};
@@ -209,15 +211,21 @@ static void pair_gradients(const bwd_block *block, const bwd_pair *pair)
 {
     const rc_call *call = block->call;
     const rc_op_attr *attr = call->attr;
-    const float *q =
-        rc_attention_head(&call->in[0], attr, pair->seq, pair->head, pair->query);
-    const float *d_o = rc_attention_head(&call->d_out, attr, pair->seq, pair->head, pair->query);
-    square_product(pair, block->p, q, call->in[0].ld, block->key_t, attr->d);
-    square_product(pair, block->ds, d_o, call->d_out.ld, block->value_t, attr->d);
+    const int64_t d = attr->d, pad = rc_pad16(d), ld = call->in[0].ld;
+    const float *q = rc_attention_head(&call->in[0], attr, pair->seq, pair->head, pair->query);
+    const float *d_o =
+        rc_attention_head(&call->d_out, attr, pair->seq, pair->head, pair->query);
+    rc_attention_prefetch(d_o, call->d_out.ld, pair->n_queries, d);
+    rc_attention_copy(block->query, q, ld, pair->n_queries, d);
+    square_product(pair, block->p, block->query, pad, block->key_t, d);
+    rc_attention_copy(block->dout, d_o, call->d_out.ld, pair->n_queries, d);
+    square_product(pair, block->ds, block->dout, pad, block->value_t, d);
     pair_probabilities(block, pair);
+    if (pair->query + 2 * RC_BLOCK <= attr->s)
+        rc_attention_prefetch(q + RC_BLOCK * ld, ld, RC_BLOCK, d);
     if (block->wants_dkv) {
-        key_product(pair, block->dvalue_t, d_o, call->d_out.ld, block->p, attr->d);
-        key_product(pair, block->dkey_t, q, call->in[0].ld, block->ds, attr->d);
+        key_product(pair, block->dvalue_t, block->dout, pad, block->p, d);
+        key_product(pair, block->dkey_t, block->query, pad, block->ds, d);
     }
     if (block->wants_dq)
         query_product(block, pair);

@@ -104,7 +104,8 @@ RC_CLONES static void drop_lanes(float *row, const uint32_t *bits, uint32_t thre
 /* Drops probabilities: four keys per counter, one counter per query lane. */
 static void block_dropout(const rc_call *call, float *p, uint64_t counter, int64_t n_keys)
 {
-    const rc_random random = {.seed = call->seed, .draw = call->draw, .id = call->attr->random_id};
+    const rc_random random = {
+        .seed = call->seed, .draw = call->draw, .id = call->attr->random_id};
     const uint64_t step = (uint64_t)rc_ceil_div(call->attr->s, 4);
     const uint32_t threshold = rc_random_threshold(call->attr->p);
     const float scale = (float)(1.0 / (1.0 - call->attr->p));
@@ -198,8 +199,8 @@ static void attention_unit(const rc_call *call, int64_t seq, int64_t head, int64
     const int64_t s = attr->s, d = attr->d, group = head / (attr->a / attr->g);
     const int64_t n_queries = rc_min(RC_BLOCK, s - first);
     const int64_t end = attr->is_causal ? rc_min(s, first + RC_BLOCK) : s;
-    fwd_block block = block_at(
-        (float *)call->scratch + omp_get_thread_num() * rc_attention_fwd_part(d), d);
+    fwd_block block =
+        block_at((float *)call->scratch + omp_get_thread_num() * rc_attention_fwd_part(d), d);
     rc_attention_transpose(block.query, rc_attention_head(&call->in[0], attr, seq, head, first),
                            call->in[0].ld, n_queries, d, (float)attr->scale);
     memset(block.out, 0, (size_t)(d * RC_BLOCK) * sizeof *block.out);

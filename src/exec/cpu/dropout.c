@@ -86,7 +86,8 @@ typedef struct residual_part {
     const float *x, *residual, *b; /* b may be NULL */
 } residual_part;
 
-RC_CLONES static void residual_keep_range(const residual_part *part, const float *keep, int64_t n)
+RC_CLONES static void residual_keep_range(const residual_part *part, const float *keep,
+                                          int64_t n)
 {
     float *y = part->y;
     const float *x = part->x, *residual = part->residual, *b = part->b;
@@ -158,8 +159,8 @@ static void bias_bwd(const rc_call *call)
     if (!call->d_in[2].at)
         return;
     if (attr->p == 0 || has_dx) {
-        rc_cpu_column_sums(&call->d_in[2], attr->p == 0 ? &call->d_out : &call->d_in[0], attr->n,
-                           attr->h, call->n_threads);
+        rc_cpu_column_sums(&call->d_in[2], attr->p == 0 ? &call->d_out : &call->d_in[0],
+                           attr->n, attr->h, call->n_threads);
         return;
     }
 #pragma omp parallel for num_threads(call->n_threads) schedule(static)

@@ -91,8 +91,7 @@ static void rope(const rc_call *call, const rc_operand *to, const rc_operand *fr
         int64_t position = r % attr->s;
         float *turn = turns + omp_get_thread_num() * rc_pad16(2 * half);
         const double *fine = table + position % RC_ROPE_STRIDE * 2 * half;
-        const double *coarse =
-            table + (RC_ROPE_STRIDE + position / RC_ROPE_STRIDE) * 2 * half;
+        const double *coarse = table + (RC_ROPE_STRIDE + position / RC_ROPE_STRIDE) * 2 * half;
         rope_row row = {.to = rc_f32_row(to, r),
                         .from = rc_f32_row(from, r),
                         .turn = turn,

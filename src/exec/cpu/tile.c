@@ -114,7 +114,8 @@ RC_INLINE void transpose_square(const rc_transpose *t, int64_t row, int64_t col)
 
 RC_CLONES void rc_cpu_transpose(const rc_transpose *t)
 {
-    const int64_t whole_rows = t->rows / RC_VEC * RC_VEC, whole_cols = t->cols / RC_VEC * RC_VEC;
+    const int64_t whole_rows = t->rows / RC_VEC * RC_VEC,
+                  whole_cols = t->cols / RC_VEC * RC_VEC;
     for (int64_t row = 0; row < whole_rows; row += RC_VEC)
         for (int64_t col = 0; col < whole_cols; col += RC_VEC)
             transpose_square(t, row, col);

@@ -48,8 +48,8 @@ static void norm_bwd(const rc_call *call, bool has_mean)
         double dw = 0, db = 0;
         for (int64_t r = 0; r < n_rows; r++) {
             double mean = has_mean ? rc_get(&call->out[1], 0, r) : 0;
-            dw += row_get(dy, attr, r, i) * (row_get(x, attr, r, i) - mean) *
-                  rc_get(rstds, 0, r);
+            dw +=
+                row_get(dy, attr, r, i) * (row_get(x, attr, r, i) - mean) * rc_get(rstds, 0, r);
             db += row_get(dy, attr, r, i);
         }
         rc_set(&call->d_in[1], 0, i, dw);

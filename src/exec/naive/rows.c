@@ -7,7 +7,8 @@
 
 double rc_naive_keep(const rc_call *call, int64_t e)
 {
-    const rc_random random = {.seed = call->seed, .draw = call->draw, .id = call->attr->random_id};
+    const rc_random random = {
+        .seed = call->seed, .draw = call->draw, .id = call->attr->random_id};
     const double p = call->attr->p;
     if (p == 0)
         return 1;
