@@ -114,6 +114,19 @@ static rc_code place_weights(rc_training *training, const char **origin, rc_erro
                            cfg->load ? cfg->load : "");
 }
 
+static rc_code describe_idle_labels(const rc_training *training, rc_text *text, rc_error *err)
+{
+    const rc_setting *setting = &training->policy->setting;
+    for (int i = 0; i < RC_LABEL_COUNT; i++) {
+        bool is_asked =
+            setting->granularity == RC_GRANULARITY_SELECTIVE && (setting->labels >> i & 1u);
+        if (is_asked && rc_graph_count_regions(training->graph, (rc_label)i) == 0)
+            RC_TRY(rc_text_printf(text, err, "; label %s acts on no layer of this model",
+                                  rc_label_find_facts((rc_label)i)->name));
+    }
+    return RC_OK;
+}
+
 /* "1,234,567 parameters; 12.0 MiB predicted peak of 16 MiB: weights 4 MiB, ...; resuming from x" */
 static rc_code describe(const rc_training *training, const char *origin, const char **out,
                         rc_error *err)
@@ -132,6 +145,7 @@ static rc_code describe(const rc_training *training, const char *origin, const c
             RC_TRY(rc_text_printf(&text, err, "%s%s %s", n++ ? ", " : ": ",
                                   rc_category_name((rc_category)i),
                                   rc_format_bytes(training->cost->at_peak[i], bytes)));
+    RC_TRY(describe_idle_labels(training, &text, err));
     RC_TRY(rc_text_printf(&text, err, "; %s", origin));
     *out = text.at;
     return RC_OK;

@@ -35,13 +35,12 @@ static void draw_line(rc_progress *progress, const rc_train_event *event)
     double rate = (double)event->n_tokens / progress->recent_seconds;
     double left = (double)(event->n_steps - event->iteration) * progress->recent_seconds;
     bool has_budget = event->budget_bytes > 0;
-    int n = snprintf(line, sizeof line,
-                     "step %" PRId64 "/%" PRId64 "  loss %.4f  %s tokens/s  %s%s%s  ETA %s",
-                     event->iteration, event->n_steps, event->loss,
-                     rc_format_count((int64_t)rate, speed),
-                     rc_format_bytes(event->peak_bytes, peak), has_budget ? " of " : "",
-                     has_budget ? rc_format_bytes(event->budget_bytes, budget) : "",
-                     rc_format_seconds(left, eta));
+    int n = snprintf(
+        line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  %s tokens/s  %s%s%s%s%s",
+        event->iteration, event->n_steps, event->loss, rc_format_count((int64_t)rate, speed),
+        rc_format_bytes(event->peak_bytes, peak), has_budget ? " of " : "",
+        has_budget ? rc_format_bytes(event->budget_bytes, budget) : "",
+        left > 0 ? "  ETA " : "", left > 0 ? rc_format_seconds(left, eta) : "");
     if (progress->width > 1 && n >= progress->width)
         line[progress->width - 1] = '\0';
     clear_line(progress);
