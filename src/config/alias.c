@@ -142,7 +142,10 @@ static rc_code read_hf_key(rc_maker *maker, const rc_doc *node, rc_error *err)
     bool is_known = false;
     if (row && strpbrk(row->settings, "*#")) /* reads other fields */
         return rc_maker_defer(maker, RC_TONGUE_HF, row, node, err);
-    return row ? rc_maker_apply(maker, RC_TONGUE_HF, row, node, &is_known, err) : RC_OK;
+    if (row)
+        RC_TRY(rc_maker_apply(maker, RC_TONGUE_HF, row, node, &is_known, err));
+    bool is_strange = !is_known && strcmp(node->key, "model_type") == 0;
+    return is_strange ? rc_maker_note_unknown(maker, "model_type", node->where, err) : RC_OK;
 }
 
 /* Maps inside config.json that hold keys of the language model. */

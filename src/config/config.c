@@ -7,7 +7,6 @@
  * The walk goes over the inputs' keys, not over our fields, and finds each in a hash table: a
  * file of Bridge has hundreds of keys that are none of ours.
  */
-#include "base/text.h"
 #include "config/make.h"
 #include "config/value.h"
 
@@ -227,6 +226,10 @@ static rc_code read_input(rc_maker *maker, const rc_input *input, rc_error *err)
         bool is_known = false;
         const rc_late *late = &maker->late[i];
         RC_TRY(rc_maker_apply(maker, late->tongue, late->row, late->node, &is_known, err));
+        bool is_strange = !is_known && late->node->kind == RC_DOC_STRING &&
+                          rc_names_find(&maker->keys, late->row->name) < 0;
+        if (is_strange) /* mixed_precision: a recipe that is in no row */
+            RC_TRY(rc_maker_note_unknown(maker, late->row->name, late->node->where, err));
     }
     return RC_OK;
 }

@@ -2,7 +2,6 @@
 #include "base/text.h"
 #include "config/make.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *last_part(const char *path)

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "read/override.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

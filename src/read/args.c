@@ -10,7 +10,6 @@
  */
 #include "read/args.h"
 
-#include "base/text.h"
 #include "read/args_python.h"
 #include "read/args_shell.h"
 #include "read/override.h"

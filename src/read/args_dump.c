@@ -6,7 +6,6 @@
  * gives  {megatron_args: {name: value}}; values as Python prints them
  * next   config/
  */
-#include "base/text.h"
 #include "read/args.h"
 #include "read/args_python.h"
 

@@ -6,8 +6,6 @@
  */
 #include "read/args_expand.h"
 
-#include "base/num.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

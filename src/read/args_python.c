@@ -8,8 +8,6 @@
  */
 #include "read/args_python.h"
 
-#include "base/num.h"
-
 #include <string.h>
 
 enum { MAX_DEPTH = 16, MAX_ELEMENTS = 16384 };

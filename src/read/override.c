@@ -11,8 +11,6 @@
  */
 #include "read/override.h"
 
-#include "base/text.h"
-
 #include <string.h>
 
 typedef struct value_reader {

@@ -71,6 +71,22 @@ static void config_reads_mixed_precision_and_overlap_of_bridge(void **state)
     rc_arena_close(mem);
 }
 
+static void config_notes_names_that_are_in_no_row(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = make("mixed_precision: my_recipe\nmodel: {activation_func: silu}\n"
+                          "hf_config: {model_type: my_model, num_hidden_layers: 3}\n",
+                          mem);
+    assert_int_equal(cfg->num_layers, 3);
+    assert_int_equal(cfg->n_unknown, 2);
+    assert_string_equal(cfg->unknown[0].path, "model_type");
+    assert_int_equal(cfg->unknown[0].where.col, 25);
+    assert_string_equal(cfg->unknown[1].path, "mixed_precision");
+    assert_int_equal(cfg->unknown[1].where.col, 18);
+    rc_arena_close(mem);
+}
+
 static void config_reads_targets_of_bridge(void **state)
 {
     (void)state;
@@ -319,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(config_every_alias_sets_fields),
         cmocka_unit_test(config_reads_mixed_precision_and_overlap_of_bridge),
+        cmocka_unit_test(config_notes_names_that_are_in_no_row),
         cmocka_unit_test(config_reads_targets_of_bridge),
         cmocka_unit_test(config_reads_arguments_of_megatron_lm),
         cmocka_unit_test(config_reads_shapes_of_hugging_face),
