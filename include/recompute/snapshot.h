@@ -99,6 +99,7 @@ typedef struct rc_snapshot_device {
     int64_t ring_max_entries;                   /* -1 unknown */
     int has_overflowed;                         /* 0, 1, -1 unknown */
 
+    bool has_segments; /* false: the file does not say what was held at the end */
     int64_t end_requested_bytes; /* of the final active blocks */
     int64_t end_reserved_bytes;
     int64_t baseline_requested_bytes, baseline_reserved_bytes; /* at the start of the trace */

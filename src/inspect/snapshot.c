@@ -60,8 +60,10 @@ static void add_end(const rc_snapshot *snapshot, rc_snapshot_device *device)
         device->end_requested_bytes += all[i].requested_bytes;
     }
     for (size_t i = 0; i < snapshot->n_by_device; i++)
-        if (snapshot->by_device[i].device == device->device)
+        if (snapshot->by_device[i].device == device->device) {
+            device->has_segments = true;
             device->end_reserved_bytes = snapshot->by_device[i].reserved_bytes;
+        }
 }
 
 /* The request rounded up as the allocator does (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize). */
@@ -172,6 +174,12 @@ static rc_code make_device(const maker *m, const rc_snapshot_trace *facts, rc_tr
     memcpy(out->n_actions, trace->n_actions, sizeof out->n_actions);
     memcpy(out->traffic, trace->traffic, sizeof out->traffic);
     add_end(m->snapshot, out);
+    if (!out->has_segments) {
+        /* the end is not in the file: what was there before is known as far as it was freed */
+        int64_t net = trace->reserved_net_bytes;
+        out->end_requested_bytes = trace->unmatched_bytes + trace->net_bytes;
+        out->end_reserved_bytes = net > 0 ? net : 0;
+    }
     out->baseline_requested_bytes = out->end_requested_bytes - trace->net_bytes;
     out->baseline_reserved_bytes = out->end_reserved_bytes - trace->reserved_net_bytes;
     out->peak_reserved_bytes = out->baseline_reserved_bytes + trace->peak_reserved_net_bytes;

@@ -291,6 +291,8 @@ static rc_code add_device_notes(const rc_snapshot_device *d, rc_table *table, rc
          "the ring buffer was full and older events are lost: raise max_entries"},
         {d->n_unmatched_frees > 0 && d->has_overflowed != 1,
          "memory from before the recording was freed in it: the peak before is not in the file"},
+        {!d->has_segments,
+         "no segments: memory from before the recording counts only as far as it was freed in it"},
         {d->peak.event_index < 0, "memory never rose above its start: the peak is the start"},
         {d->baseline_check_bytes != d->baseline_requested_bytes,
          "trace and segments do not add up: events are missing, or the file was changed"},

@@ -399,6 +399,33 @@ static void the_live_set_at_any_event_is_exact(void **state)
     w_free(&w);
 }
 
+static void without_segments_the_level_starts_at_what_is_freed(void **state)
+{
+    (void)state;
+    static trace t;
+    run_program(&t, 2, 30);
+    int n_live = t.n_live;
+    t.n_live = 0; /* the segments are written from what is live */
+    writer w;
+    write_snapshot(&w, &generations[6], &t);
+    rc_arena *mem = rc_arena_open();
+    rc_snapshot *snapshot;
+    assert_int_equal(rc_snapshot_make_bytes(w.at, w.n, NULL, NULL, mem, &snapshot, NULL, NULL),
+                     RC_OK);
+    const rc_snapshot_device *d = &snapshot->devices[0];
+    assert_false(d->has_segments);
+    int64_t n_older = 0;
+    for (int i = 0; i < t.n; i++)
+        n_older += t.events[i].site < 0 && strcmp(t.events[i].action, "free_completed") == 0;
+    assert_true(n_older > 0 && n_live > 0);
+    assert_int_equal(d->n_unmatched_frees, n_older);
+    assert_int_equal(d->baseline_requested_bytes, n_older * 3000);
+    assert_int_equal(d->baseline_requested_bytes, d->baseline_check_bytes);
+    assert_int_equal(d->peak.net_bytes, t.peak_net);
+    rc_arena_close(mem);
+    w_free(&w);
+}
+
 static void a_snapshot_compared_with_itself_has_no_difference(void **state)
 {
     (void)state;
@@ -504,6 +531,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_generation_and_writer_gives_the_truth),
         cmocka_unit_test(the_live_set_at_any_event_is_exact),
+        cmocka_unit_test(without_segments_the_level_starts_at_what_is_freed),
         cmocka_unit_test(a_snapshot_compared_with_itself_has_no_difference),
         cmocka_unit_test(every_failed_allocation_is_clean),
         cmocka_unit_test(moments_are_read_as_people_write_them),
