@@ -282,7 +282,9 @@ static rc_code push_new(rc_pickle *p, rc_pickle_kind kind)
 static rc_code op_empty_dict(rc_pickle *p, const unsigned char *arg)
 {
     (void)arg;
-    return push_new(p, RC_OBJ_DICT_NEW);
+    bool is_done;
+    RC_TRY(rc_pickle_run_block(p, &is_done));
+    return is_done ? RC_OK : push_new(p, RC_OBJ_DICT_NEW);
 }
 static rc_code op_empty_tuple(rc_pickle *p, const unsigned char *arg)
 {
@@ -535,7 +537,8 @@ rc_code rc_pickle_make(rc_pickle *p, rc_unpack *from, rc_arena *mem, rc_error *e
                      .boxed = {.mem = mem, .elem_bytes = sizeof(rc_pv)},
                      .big = {.mem = mem, .elem_bytes = sizeof(uint64_t)},
                      .pairs = {.mem = mem, .elem_bytes = sizeof(rc_pickle_pair)},
-                     .traces = {.mem = mem, .elem_bytes = sizeof(rc_pickle_trace)}};
+                     .traces = {.mem = mem, .elem_bytes = sizeof(rc_pickle_trace)},
+                     .blocks = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_block)}};
     p->n_window = RC_PICKLE_WINDOW;
     if (p->total_bytes >= 0 && p->total_bytes < RC_PICKLE_WINDOW)
         p->n_window = (size_t)p->total_bytes + 1; /* one more: the end is seen at once */

@@ -71,7 +71,9 @@ typedef enum rc_pickle_kind {
     RC_OBJ_TRACE,      /* a list of events: trace number */
     RC_OBJ_TRACE_USED,
     RC_OBJ_DICT_USED, /* as DICT, but part of the result: a second time is refused */
-    RC_OBJ_LIST_USED
+    RC_OBJ_LIST_USED,
+    RC_OBJ_BLOCK, /* a block of a segment: index into `blocks` */
+    RC_OBJ_BLOCK_USED
 } rc_pickle_kind;
 
 enum {
@@ -127,7 +129,7 @@ typedef struct rc_pickle {
     size_t n_memo; /* distinct entries: the next MEMOIZE index */
     rc_words objects;
     size_t n_objects;
-    rc_pages boxes, boxed, big, pairs, traces;
+    rc_pages boxes, boxed, big, pairs, traces, blocks;
 
     rc_snapshot_names *names;
     uint32_t *frames; /* scratch: frame ids of a list */
@@ -267,6 +269,10 @@ rc_code rc_pickle_run_events(rc_pickle *p, rc_pv list);
 /* Behind EMPTY_LIST: reads a list of known frames at once and pushes it, if it is one. */
 RC_MUST_CHECK
 rc_code rc_pickle_run_frames(rc_pickle *p, bool *is_done);
+
+/* Behind EMPTY_DICT: reads a block of a segment at once and pushes it, if it is one. */
+RC_MUST_CHECK
+rc_code rc_pickle_run_block(rc_pickle *p, bool *is_done);
 
 /* ---- used by pickle.c and pickle_fast.c ---- */
 RC_MUST_CHECK

@@ -26,28 +26,15 @@ rc_code rc_pickle_new_object(rc_pickle *p, rc_pickle_kind kind, rc_pv *out)
 
 static uint32_t object_depth(const rc_pickle *p, uint32_t object)
 {
-    switch (rc_object_kind(object)) {
-    case RC_OBJ_DICT:
-    case RC_OBJ_LIST:
-    case RC_OBJ_DICT_USED:
-    case RC_OBJ_LIST_USED:
+    static const unsigned char depths[] = {
+        [RC_OBJ_FRAME] = 1,      [RC_OBJ_STACK] = 2,      [RC_OBJ_STACK_USED] = 2,
+        [RC_OBJ_EVENT] = 3,      [RC_OBJ_EVENT_USED] = 3, [RC_OBJ_BLOCK] = 3,
+        [RC_OBJ_BLOCK_USED] = 3, [RC_OBJ_TRACE] = 4,      [RC_OBJ_TRACE_USED] = 4};
+    rc_pickle_kind kind = rc_object_kind(object);
+    if (kind == RC_OBJ_DICT || kind == RC_OBJ_LIST || kind == RC_OBJ_DICT_USED ||
+        kind == RC_OBJ_LIST_USED)
         return rc_pickle_box_of(p, object)->depth;
-    case RC_OBJ_FRAME:
-        return 1;
-    case RC_OBJ_STACK:
-    case RC_OBJ_STACK_USED:
-        return 2;
-    case RC_OBJ_EVENT:
-    case RC_OBJ_EVENT_USED:
-        return 3;
-    case RC_OBJ_TRACE:
-    case RC_OBJ_TRACE_USED:
-        return 4;
-    case RC_OBJ_DICT_NEW:
-    case RC_OBJ_LIST_NEW:
-        break;
-    }
-    return 0;
+    return depths[kind];
 }
 
 /* Levels of containers inside a value. */
@@ -372,7 +359,8 @@ rc_code rc_pickle_set_items(rc_pickle *p, rc_pv dict, const rc_pv *items, size_t
     uint32_t object = rc_pickle_object(p, dict);
     rc_pickle_kind kind = rc_object_kind(object);
     rc_pickle_box *box;
-    if (kind == RC_OBJ_FRAME || kind == RC_OBJ_EVENT || kind == RC_OBJ_EVENT_USED)
+    if (kind == RC_OBJ_FRAME || kind == RC_OBJ_EVENT || kind == RC_OBJ_EVENT_USED ||
+        kind == RC_OBJ_BLOCK || kind == RC_OBJ_BLOCK_USED)
         return changes_late(p, "a dict");
     if (kind != RC_OBJ_DICT_NEW && kind != RC_OBJ_DICT)
         return not_a(p, "dict");

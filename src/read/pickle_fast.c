@@ -344,6 +344,12 @@ static bool has_possible_puts(const rc_pickle *p, const draft *d)
     return true;
 }
 
+/* Bytes enough in the window, ids enough for the containers; else the machine goes on and judges. */
+static bool has_room(const rc_pickle *p)
+{
+    return p->end - p->at > GUARD_BYTES && p->n_objects < ((size_t)1 << 28) - MOST_OBJECTS;
+}
+
 static rc_code reserve_frames(rc_pickle *p)
 {
     if (p->n_frames_room > 0)
@@ -356,7 +362,7 @@ static rc_code reserve_frames(rc_pickle *p)
 rc_code rc_pickle_run_frames(rc_pickle *p, bool *is_done)
 {
     *is_done = false;
-    if (p->end - p->at <= GUARD_BYTES)
+    if (!has_room(p))
         return RC_OK;
     RC_TRY(reserve_frames(p));
     RC_TRY(rc_words_reach(&p->objects, p->n_objects + 1, p->err));
@@ -372,6 +378,100 @@ rc_code rc_pickle_run_frames(rc_pickle *p, bool *is_done)
     *is_done = true;
     return rc_pickle_push(p, self);
 }
+
+/* ---- blocks ---- */
+
+static rc_block_state state_of(uint32_t word)
+{
+    return word == RC_KEY_INACTIVE           ? RC_BLOCK_INACTIVE
+           : word == RC_KEY_ACTIVE_ALLOCATED ? RC_BLOCK_ALLOCATED
+           : word == RC_KEY_ACTIVE_PENDING || word == RC_KEY_ACTIVE_AWAITING
+               ? RC_BLOCK_PENDING_FREE
+               : RC_BLOCK_OTHER;
+}
+
+static cursor read_block_value(rc_pickle *p, draft *d, cursor at, uint32_t key,
+                               rc_snapshot_block *block)
+{
+    int64_t number = 0;
+    uint32_t state = 0;
+    if (key == RC_KEY_STATE) {
+        at = read_text(p, d, at, &state);
+        block->state = state_of(state);
+        return at;
+    }
+    if (key == RC_KEY_FRAMES)
+        return read_frames(p, d, at);
+    if (key != RC_KEY_ADDRESS && key != RC_KEY_SIZE && key != RC_KEY_REQUESTED_SIZE)
+        return NULL;
+    at = read_int(at, &number);
+    if (number < 0 || (key != RC_KEY_ADDRESS && number > (int64_t)1 << 48))
+        return NULL;
+    if (key == RC_KEY_ADDRESS)
+        block->addr = (uint64_t)number;
+    else if (key == RC_KEY_SIZE)
+        block->size_bytes = number;
+    else
+        block->requested_bytes = number;
+    return at;
+}
+
+static cursor read_block(rc_pickle *p, draft *d, cursor at, rc_snapshot_block *block)
+{
+    const uint64_t needed = (uint64_t)1 << RC_KEY_ADDRESS | (uint64_t)1 << RC_KEY_SIZE |
+                            (uint64_t)1 << RC_KEY_STATE | (uint64_t)1 << RC_KEY_FRAMES;
+    uint32_t self = rc_word_make(RC_PV_OBJECT, (uint32_t)p->n_objects);
+    uint64_t keys = 0;
+    d->n_objects = 1;
+    at = read_put(d, at + 1, self);
+    if (*at != '(')
+        return NULL;
+    at++;
+    while (*at != 'u') {
+        size_t i;
+        uint32_t word;
+        if (at > d->last || !is_get(at))
+            return NULL;
+        at = read_get(p, at, &i, &word);
+        uint32_t key = word >> 4;
+        if ((word & 15) != RC_PV_STRING || key > RC_KEY_STATE || at > d->last)
+            return NULL;
+        keys |= (uint64_t)1 << key;
+        at = read_block_value(p, d, at, key, block);
+        if (!at)
+            return NULL;
+    }
+    block->stack = d->event.stack;
+    return at > d->last || (keys & needed) != needed ? NULL : read_put(d, at + 1, self);
+}
+
+rc_code rc_pickle_run_block(rc_pickle *p, bool *is_done)
+{
+    *is_done = false;
+    if (!has_room(p))
+        return RC_OK;
+    RC_TRY(reserve_frames(p));
+    RC_TRY(rc_words_reach(&p->objects, p->n_objects + MOST_OBJECTS, p->err));
+    draft d = {.last = p->end - GUARD_BYTES};
+    rc_snapshot_block block = {0};
+    cursor at = read_block(p, &d, p->at - 1, &block);
+    RC_TRY(d.code);
+    if (!at || !has_possible_puts(p, &d))
+        return RC_OK;
+    void *elem;
+    RC_TRY(rc_pages_add(&p->blocks, &elem, p->err));
+    *(rc_snapshot_block *)elem = block;
+    d.object[0] = rc_word_make(RC_OBJ_BLOCK, (uint32_t)p->blocks.n - 1);
+    rc_pv self = rc_pv_make(RC_PV_OBJECT, p->n_objects);
+    for (size_t i = 0; i < d.n_objects; i++)
+        rc_words_set(&p->objects, p->n_objects++, d.object[i]);
+    RC_TRY(commit_puts(p, &d));
+    p->at = at;
+    *is_done = true;
+    return rc_pickle_push(p, self);
+}
+
+/* ---- events ---- */
 
 /* The C++ writer memoises an event after its contents: the put of the event the machine has read. */
 static rc_code finish_event(rc_pickle *p)
@@ -390,10 +490,10 @@ rc_code rc_pickle_run_events(rc_pickle *p, rc_pv list)
 {
     uint32_t i_trace = rc_pickle_object(p, list) >> 4;
     RC_TRY(reserve_frames(p));
-    if (p->end - p->at > GUARD_BYTES)
+    if (has_room(p))
         RC_TRY(finish_event(p));
     for (;;) {
-        if (p->end - p->at <= GUARD_BYTES)
+        if (!has_room(p))
             return RC_OK;
         RC_TRY(rc_words_reach(&p->objects, p->n_objects + MOST_OBJECTS, p->err));
         draft d = {.last = p->end - GUARD_BYTES};

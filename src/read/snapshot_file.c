@@ -103,7 +103,7 @@ static rc_code take_dict(walk *w, rc_pv v, const char *where, const rc_pickle_bo
     *dict = &empty;
     if (kind == RC_OBJ_DICT_USED || kind == RC_OBJ_EVENT_USED)
         return bad(w, RC_REFUSAL_LIMIT, where, "is referenced more than once");
-    if (kind == RC_OBJ_FRAME || kind == RC_OBJ_EVENT)
+    if (kind == RC_OBJ_FRAME || kind == RC_OBJ_EVENT || kind == RC_OBJ_BLOCK)
         return bad(w, RC_REFUSAL_MISSING_KEY, where, "lacks its keys");
     if (kind == RC_OBJ_DICT) {
         *dict = rc_pickle_box_of(w->p, object);
@@ -175,6 +175,29 @@ static rc_code read_block(walk *w, rc_pv v, uint64_t running_addr, rc_snapshot_b
     return read_stack(w, frames, "a block:", &block->stack);
 }
 
+static rc_code add_sizes(walk *w, const rc_snapshot_block *block)
+{
+    w->total_bytes += block->size_bytes + block->requested_bytes;
+    if (w->total_bytes > MOST_TOTAL_BYTES)
+        return bad(w, RC_REFUSAL_BAD_VALUE, "the sum of all sizes", "passes 2^62");
+    return RC_OK;
+}
+
+/* A block that was recognised when its dict closed. */
+static rc_code take_block(walk *w, rc_pv v, rc_snapshot_block *block, bool *is_done)
+{
+    rc_pickle_kind kind;
+    uint32_t object = object_of(w, v, &kind);
+    *is_done = kind == RC_OBJ_BLOCK;
+    if (kind == RC_OBJ_BLOCK_USED)
+        return bad(w, RC_REFUSAL_LIMIT, "a block", "is referenced more than once");
+    if (kind != RC_OBJ_BLOCK)
+        return RC_OK;
+    *block = *(const rc_snapshot_block *)rc_pages_at(&w->p->blocks, object >> 4);
+    rc_pickle_set_object(w->p, v, RC_OBJ_BLOCK_USED, object >> 4);
+    return add_sizes(w, block);
+}
+
 static rc_code read_blocks(walk *w, const rc_pickle_box *list, rc_snapshot_segment *segment,
                            size_t *n_blocks)
 {
@@ -183,7 +206,10 @@ static rc_code read_blocks(walk *w, const rc_pickle_box *list, rc_snapshot_segme
     segment->n_blocks = list->n;
     for (uint32_t i = 0; i < list->n; i++) {
         rc_snapshot_block *block = &w->file->blocks[(*n_blocks)++];
-        RC_TRY(read_block(w, list->items[i], segment->addr + (uint64_t)used_bytes, block));
+        bool is_done;
+        RC_TRY(take_block(w, list->items[i], block, &is_done));
+        if (!is_done)
+            RC_TRY(read_block(w, list->items[i], segment->addr + (uint64_t)used_bytes, block));
         used_bytes += block->size_bytes;
     }
     w->file->n_untiled_segments += used_bytes != segment->total_bytes && list->n > 0;
