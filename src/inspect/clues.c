@@ -99,6 +99,10 @@ SEE(INVALID)
                       d->stage != RC_STAGE_MODEL_BUILD);
     return d->broken && !has_begun;
 }
+SEE(SETTINGS_FINE)
+{
+    return d->check && !d->broken;
+}
 SEE(NOT_APPLIED)
 {
     return d->not_applied != NULL;
@@ -289,7 +293,9 @@ SEE(NO_STEP_DONE)
 
 SEE(TENSOR_LOGITS)
 {
-    bool is_named = d->tensor && strstr(d->tensor, "logits");
+    /* Round sizes are shared by many tensors: a traceback elsewhere outweighs the size. */
+    bool is_elsewhere = (d->frames & (RC_FRAMES_EXPERTS | RC_FRAMES_SCORES | RC_FRAMES_REPLAY)) != 0;
+    bool is_named = d->tensor && strstr(d->tensor, "logits") && !is_elsewhere;
     bool is_framed = (d->frames & RC_FRAMES_LOGITS) != 0;
     /* A few MiB inside the loss are not what filled the card. */
     bool is_small =

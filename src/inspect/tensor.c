@@ -132,12 +132,24 @@ static rc_code find_token_count(diag *d, int64_t V, const char **out, rc_error *
     return RC_OK;
 }
 
+/* Fused attention never forms the scores. */
+static bool may_have_scores(const diag *d)
+{
+    const rc_config *cfg = d->job->cfg;
+    const char *backend = cfg->attention_backend ? cfg->attention_backend : "";
+    bool is_unfused = strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0;
+    bool is_local = cfg->transformer_impl && strcmp(cfg->transformer_impl, "local") == 0;
+    return is_unfused || is_local || (d->frames & RC_FRAMES_SCORES) != 0;
+}
+
 rc_code diag_name_tensor(diag *d, rc_error *err)
 {
     const rc_config *cfg = d->job->cfg;
     if (!cfg || !d->oom || d->request < 0)
         return RC_OK;
     shape at = shape_of(cfg);
+    if (!may_have_scores(d))
+        at.a = RC_LOG_UNKNOWN;
     d->tensor = find_candidate(&at, d->request);
     bool may_be_logits = (d->frames & RC_FRAMES_LOGITS) != 0 || d->stage == RC_STAGE_EVAL;
     if (!d->tensor && may_be_logits && cfg->vocab_size != RC_NULL_INT &&
