@@ -63,7 +63,7 @@ SEE(OOM_LIBRARY)
 {
     return HAS_ANY(d, RC_LOG_DRIVER_OOM, RC_LOG_NCCL_OOM, RC_LOG_CUBLAS_ALLOC,
                    RC_LOG_CUDNN_ALLOC, RC_LOG_CUDNN_DEVICE_ALLOC, RC_LOG_CUFFT_ALLOC,
-                   RC_LOG_HIPBLAS_ALLOC, RC_LOG_CUBLAS_INIT);
+                   RC_LOG_HIPBLAS_ALLOC, RC_LOG_CUBLAS_INIT, RC_LOG_CUDNN_INIT);
 }
 SEE(ENGINE_REFUSED)
 {
@@ -74,12 +74,13 @@ SEE(HOST_KILLED)
     return HAS_ANY(d, RC_LOG_HOST_OOM_KILLER, RC_LOG_HOST_OOM_KILL, RC_LOG_HOST_OOM_KILL2,
                    RC_LOG_HOST_OOM_HANDLER, RC_LOG_HOST_K8S, RC_LOG_HOST_SIGKILL,
                    RC_LOG_HOST_KILLED, RC_LOG_HOST_SHELL_KILLED, RC_LOG_HOST_RAY,
-                   RC_LOG_HOST_RAY2);
+                   RC_LOG_HOST_RAY2, RC_LOG_HOST_SRUN);
 }
 SEE(HOST_REFUSED)
 {
     return HAS_ANY(d, RC_LOG_HOST_ALLOC, RC_LOG_HOST_ERRNO, RC_LOG_HOST_BADALLOC,
-                   RC_LOG_HOST_NUMPY, RC_LOG_HOST_MEMORYERROR, RC_LOG_HOST_SHM);
+                   RC_LOG_HOST_NUMPY, RC_LOG_HOST_MEMORYERROR, RC_LOG_HOST_SHM,
+                   RC_LOG_HOST_BUS);
 }
 SEE(PINNED)
 {
@@ -183,7 +184,8 @@ SEE(OTHER_ERROR)
     bool is_last = has_event(d, RC_LOG_ERROR) &&
                    (log->train.n_lines == 0 || log->last_error.file != log->train.where.file ||
                     log->last_error.line > log->train.where.line);
-    bool is_crash = HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_ILLEGAL);
+    bool is_crash =
+        HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_ILLEGAL, RC_LOG_TIME_LIMIT);
     return !d->oom && (is_last || is_crash);
 }
 SEE(DIED)
@@ -294,7 +296,8 @@ SEE(NO_STEP_DONE)
 SEE(TENSOR_LOGITS)
 {
     /* Round sizes are shared by many tensors: a traceback elsewhere outweighs the size. */
-    bool is_elsewhere = (d->frames & (RC_FRAMES_EXPERTS | RC_FRAMES_SCORES | RC_FRAMES_REPLAY)) != 0;
+    bool is_elsewhere =
+        (d->frames & (RC_FRAMES_EXPERTS | RC_FRAMES_SCORES | RC_FRAMES_REPLAY)) != 0;
     bool is_named = d->tensor && strstr(d->tensor, "logits") && !is_elsewhere;
     bool is_framed = (d->frames & RC_FRAMES_LOGITS) != 0;
     /* A few MiB inside the loss are not what filled the card. */

@@ -87,8 +87,8 @@ const char *rc_confidence_name(rc_confidence confidence)
 /* The stage of a verdict: where it failed, or that nothing did. */
 static rc_stage stage_of(const diag *d, const row *at)
 {
-    static const char *const calm[] = {"zero_grad_plain", "settings_fine", "compared", "compared_core_attn",
-                                       "nothing_failed", "nan"};
+    static const char *const calm[] = {"zero_grad_plain",    "settings_fine",  "compared",
+                                       "compared_core_attn", "nothing_failed", "nan"};
     if (strncmp(at->name, "zero_grad", 9) == 0 && at->cause == RC_CAUSE_RECOMPUTE_MISMATCH)
         return RC_STAGE_BACKWARD;
     if (strcmp(at->name, "nan") == 0 && rc_log_find(d->job->log, RC_LOG_NAN_LOSS))

@@ -281,14 +281,15 @@ static const rc_log_event *first_of(const rc_log *log, const rc_log_kind *kinds,
 }
 
 static const rc_log_kind library_kinds[] = {
-    RC_LOG_DRIVER_OOM,  RC_LOG_NCCL_OOM,    RC_LOG_CUBLAS_ALLOC,  RC_LOG_CUDNN_ALLOC,
-    RC_LOG_CUFFT_ALLOC, RC_LOG_CUBLAS_INIT, RC_LOG_HIPBLAS_ALLOC, RC_LOG_CUDNN_DEVICE_ALLOC};
+    RC_LOG_DRIVER_OOM,  RC_LOG_NCCL_OOM,      RC_LOG_CUBLAS_ALLOC,
+    RC_LOG_CUDNN_ALLOC, RC_LOG_CUFFT_ALLOC,   RC_LOG_CUBLAS_INIT,
+    RC_LOG_CUDNN_INIT,  RC_LOG_HIPBLAS_ALLOC, RC_LOG_CUDNN_DEVICE_ALLOC};
 static const rc_log_kind engine_kinds[] = {RC_LOG_ENGINE_MEMORY, RC_LOG_ENGINE_CACHE};
-static const rc_log_kind host_kinds[] = {RC_LOG_HOST_ALLOC,    RC_LOG_HOST_ERRNO,
-                                         RC_LOG_HOST_BADALLOC, RC_LOG_HOST_NUMPY,
-                                         RC_LOG_HOST_SHM,      RC_LOG_HOST_MEMORYERROR};
+static const rc_log_kind host_kinds[] = {
+    RC_LOG_HOST_ALLOC, RC_LOG_HOST_ERRNO, RC_LOG_HOST_BADALLOC,   RC_LOG_HOST_NUMPY,
+    RC_LOG_HOST_SHM,   RC_LOG_HOST_BUS,   RC_LOG_HOST_MEMORYERROR};
 static const rc_log_kind error_kinds[] = {RC_LOG_ERROR, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT,
-                                          RC_LOG_ILLEGAL};
+                                          RC_LOG_TIME_LIMIT, RC_LOG_ILLEGAL};
 static const rc_log_kind replay_kinds[] = {RC_LOG_CHECKPOINT_METADATA, RC_LOG_CHECKPOINT_COUNT,
                                            RC_LOG_CHECKPOINT_MORE,     RC_LOG_CHECKPOINT_UNPACK,
                                            RC_LOG_CHECKPOINT_STOP,     RC_LOG_CHECKPOINT_GRAD,
