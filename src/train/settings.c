@@ -74,10 +74,6 @@ static rc_code refuse_unsupported(const rc_config *cfg, rc_error *err)
          "it trains in one process, set it to 1"},
         {RC_FIELD_sequence_parallel, cfg->sequence_parallel,
          "it trains in one process, set it to false"},
-        {RC_FIELD_eod_mask_loss,
-         cfg->eod_mask_loss && is_null(cfg, RC_FIELD_eod_id) &&
-             is_null(cfg, RC_FIELD_data_path),
-         "name the data first"},
         {RC_FIELD_optimizer, !cfg->optimizer || strcmp(cfg->optimizer, "adam") != 0,
          "the one optimizer is adam"},
     };

@@ -26,6 +26,9 @@ try:
     from safetensors.numpy import load_file
     import transformers
 except ImportError as missing:
+    other = os.environ.get("RC_PEER_PYTHON")
+    if other and other != sys.executable:
+        os.execv(other, [other] + sys.argv)
     print(f"skipped: this Python has no {missing.name}; set RC_PEER_PYTHON to one that has torch, "
           "transformers, safetensors, numpy and yaml")
     sys.exit(SKIP)
@@ -307,6 +310,19 @@ def test_model():
                 worst = max(off, key=off.get)
                 check(f"{label} {len(off)} gradients", off[worst] <= TOLERANCE,
                       f"{off[worst]:.1e} at most, {worst}")
+        with tempfile.TemporaryDirectory() as folder:
+            model, settings = make_model(name, folder)
+            samples = dump("train", config_for(
+                folder, settings, train=dict(train_iters=2, micro_batch_size=B, eval_iters=0)), folder)
+            words = ["model.seq_length=%d" % S, f"dataset.data_path=[{folder}/text]", "dataset.split=1",
+                     "rng.seed=11", "train.train_iters=2", f"train.micro_batch_size={B}",
+                     "train.eval_iters=0", "engine.threads=1",
+                     f"checkpoint.pretrained_checkpoint={folder}", "--json"]
+            told = subprocess.run([recompute, "train", folder + "/config.json", *words], check=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+            right = loss_of(model, samples["tokens"][:B], samples["targets"][:B])[1].item()
+            off = abs(json.loads(told)["result"]["first_loss"] - right) / right
+            check(f"{name} from its own config.json", off <= TOLERANCE, f"{off:.1e}")
 
 
 # --- 200 steps --------------------------------------------------------------------------------
