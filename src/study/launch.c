@@ -89,6 +89,7 @@ static rc_code failure_of(const launched *l, const rc_log *log, const rc_process
 {
     const rc_log_train *train = &log->train;
     int64_t n_needed = N_WARM_ITERATIONS + l->launch->n_steady;
+    bool has_stage = log->last_stage != RC_STAGE_UNKNOWN && log->last_stage != RC_STAGE_NONE;
     char limit[32];
     *out = NULL;
     if (log->n_ooms > 0)
@@ -107,9 +108,9 @@ static rc_code failure_of(const launched *l, const rc_log *log, const rc_process
             (long long)n_needed);
     if (result->status != 0)
         return rc_arena_printf(
-            l->mem, out, err, "exit status %d after iteration %lld, in %s", result->status,
+            l->mem, out, err, "exit status %d after iteration %lld%s%s", result->status,
             (long long)(train->last_iteration > 0 ? train->last_iteration : 0),
-            rc_stage_name(log->last_stage));
+            has_stage ? ", in " : "", has_stage ? rc_stage_name(log->last_stage) : "");
     return rc_arena_printf(
         l->mem, out, err,
         "the log has %lld iterations; %lld make a pass (two to warm up, %lld "

@@ -75,23 +75,29 @@ static rc_code add_words(const char *text, const char **words, size_t *n, rc_are
     return RC_OK;
 }
 
+static rc_code parse_setting(const char *name, rc_setting *out, rc_error *err)
+{
+    char safe[128];
+    if (rc_setting_parse(name, out))
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                   "%s is no recompute setting; write [] or [core_attn,mlp] or full/block/4 or "
+                   "full/uniform/1",
+                   rc_text_printable(name, strlen(name), safe, sizeof safe));
+}
+
 /* The model's settings, then the row's recompute setting, then what every run of a study shares:
  * its length, no evaluation, no checkpoint read or written. */
 static rc_code make_config(const measuring *m, const char *name, rc_config **cfg, rc_error *err)
 {
     enum { MAX_WORDS = 16 };
     const char *words[MAX_WORDS];
-    char overrides[400], safe[128];
+    char overrides[400];
     size_t n_words = 0, n_inputs = m->plan->n_inputs;
     rc_setting setting;
     rc_input *inputs;
     rc_doc *doc;
-    if (!rc_setting_parse(name, &setting))
-        return RC_FAIL(
-            err, RC_E_INPUT, RC_NOWHERE,
-            "%s is no recompute setting; write [] or [core_attn,mlp] or full/block/4 "
-            "or full/uniform/1",
-            rc_text_printable(name, strlen(name), safe, sizeof safe));
+    RC_TRY(parse_setting(name, &setting, err));
     RC_TRY(add_words(rc_setting_overrides(&setting, overrides), words, &n_words, m->mem, err));
     RC_TRY(rc_arena_printf(m->mem, &words[n_words++], err, "train.train_iters=%" PRId64,
                            m->plan->n_steps));
@@ -198,12 +204,15 @@ static rc_code make_slots(measuring *m, rc_error *err)
 {
     const rc_study_plan *plan = m->plan;
     size_t n_times = (size_t)(plan->n_repeats * plan->n_steps);
+    rc_setting setting;
     RC_TRY(RC_NEW(m->mem, &m->slots, plan->n_settings + 2, err));
     m->slots[m->n_slots++].setting = "[]";
     for (size_t i = 0; i < plan->n_settings; i++)
         if (strcmp(plan->settings[i], "[]") != 0)
             m->slots[m->n_slots++].setting = plan->settings[i];
     m->slots[m->n_slots++].setting = "[]";
+    for (size_t s = 0; s < m->n_slots; s++)
+        RC_TRY(parse_setting(m->slots[s].setting, &setting, err));
     RC_TRY(RC_NEW(m->mem, &m->study, 1, err));
     RC_TRY(RC_NEW(m->mem, &m->study->rows, m->n_slots, err));
     m->study->name = plan->name;
