@@ -6,6 +6,7 @@
 #include <recompute/diagnose.h>
 #include <recompute/label.h>
 #include <recompute/op.h>
+#include <recompute/study.h>
 
 #include "base/text.h"
 
@@ -116,6 +117,58 @@ static rc_code list_models(rc_arena *mem, rc_table **out, rc_error *err)
     return RC_OK;
 }
 
+static rc_code list_readers(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"reader", NULL, RC_UNIT_TEXT},
+                                        {"extensions", NULL, RC_UNIT_TEXT},
+                                        {"reads", NULL, RC_UNIT_TEXT}};
+    rc_cell *row;
+    RC_TRY(rc_table_make(mem, "readers", "Formats of configurations", columns, 3, out, err));
+#define RC_READER(name, extensions, read, help)                                                \
+    RC_TRY(rc_table_add_row(*out, &row, err));                                                 \
+    row[0] = rc_cell_text(#name);                                                              \
+    row[1] = rc_cell_text(extensions);                                                         \
+    row[2] = rc_cell_text(help);
+#include "defs/readers.def"
+#undef RC_READER
+    return RC_OK;
+}
+
+static rc_code list_backends(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"backend", NULL, RC_UNIT_TEXT},
+                                        {"about", "computes with", RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "backends", "Backends", columns, 2, out, err));
+#define RC_BACKEND(name, help) RC_TRY(add_pair(*out, #name, help, err));
+#include "defs/backends.def"
+#undef RC_BACKEND
+    return RC_OK;
+}
+
+static rc_code list_studies(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"model", NULL, RC_UNIT_TEXT},
+                                        {"settings", NULL, RC_UNIT_TEXT}};
+    const rc_study_model *model;
+    RC_TRY(rc_table_make(mem, "studies", "Models of `recompute study`", columns, 2, out, err));
+    for (size_t k = 0; (model = rc_study_model_find(k)); k++)
+        RC_TRY(add_pair(*out, model->name, model->settings, err));
+    return RC_OK;
+}
+
+static rc_code list_log_lines(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"pattern", "a line that says", RC_UNIT_TEXT},
+                                        {"meaning", "means", RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "log_lines", "Lines of a log that `recompute diagnose` knows",
+                         columns, 2, out, err));
+#define RC_LOG_PATTERN(kind, handler, needle, also, meaning)                                   \
+    RC_TRY(add_pair(*out, needle, meaning, err));
+#include "defs/log_patterns.def"
+#undef RC_LOG_PATTERN
+    return RC_OK;
+}
+
 /* --- the lists */
 
 typedef struct list_row {
@@ -124,13 +177,17 @@ typedef struct list_row {
 } list_row;
 
 static const list_row lists[] = {
+    {"backends", "who computes", list_backends},
     {"commands", "what the program can do", list_commands},
     {"diagnoses", "the decision table of `recompute diagnose`", rc_diagnosis_table},
     {"fields", "every setting: its key, type, default, Megatron-LM flag", list_fields},
     {"formats", "how a report can be printed", list_formats},
     {"labels", "every recompute label and what it discards", list_labels},
     {"models", "every built-in model for --model", list_models},
+    {"log_lines", "what `recompute diagnose` looks for in a log", list_log_lines},
     {"ops", "every operation a graph can hold", list_ops},
+    {"readers", "the formats of a configuration", list_readers},
+    {"studies", "the models that `recompute study` compares by itself", list_studies},
     {"rules", "every rule of `recompute check`, in the order it would fire", rc_rule_table},
 };
 enum { N_LISTS = sizeof lists / sizeof *lists };

@@ -88,7 +88,8 @@ static rc_code failure_of(const launched *l, const rc_log *log, const rc_process
                           const char **out, rc_error *err)
 {
     const rc_log_train *train = &log->train;
-    int64_t n_needed = N_WARM_ITERATIONS + l->launch->n_steady;
+    long long n_needed = N_WARM_ITERATIONS + l->launch->n_steady;
+    long long n_reached = train->last_iteration > 0 ? train->last_iteration : 0;
     bool has_stage = log->last_stage != RC_STAGE_UNKNOWN && log->last_stage != RC_STAGE_NONE;
     char limit[32];
     *out = NULL;
@@ -103,20 +104,16 @@ static rc_code failure_of(const launched *l, const rc_log *log, const rc_process
     if (result->end == RC_PROCESS_TIMEOUT)
         return rc_arena_printf(
             l->mem, out, err, "stopped after %s at iteration %lld; %lld make a pass",
-            rc_format_seconds(l->launch->timeout_seconds, limit),
-            (long long)(train->last_iteration > 0 ? train->last_iteration : 0),
-            (long long)n_needed);
+            rc_format_seconds(l->launch->timeout_seconds, limit), n_reached, n_needed);
     if (result->status != 0)
-        return rc_arena_printf(
-            l->mem, out, err, "exit status %d after iteration %lld%s%s", result->status,
-            (long long)(train->last_iteration > 0 ? train->last_iteration : 0),
-            has_stage ? ", in " : "", has_stage ? rc_stage_name(log->last_stage) : "");
+        return rc_arena_printf(l->mem, out, err, "exit status %d after iteration %lld%s%s",
+                               result->status, n_reached, has_stage ? ", in " : "",
+                               has_stage ? rc_stage_name(log->last_stage) : "");
     return rc_arena_printf(
         l->mem, out, err,
         "the log has %lld iterations; %lld make a pass (two to warm up, %lld "
         "steady)",
-        (long long)(train->last_iteration > 0 ? train->last_iteration : 0), (long long)n_needed,
-        (long long)l->launch->n_steady);
+        n_reached, n_needed, (long long)l->launch->n_steady);
 }
 
 /* Steady step times of one run behind those of the runs before. */
