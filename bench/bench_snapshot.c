@@ -87,7 +87,10 @@ static int write_file(const char *path)
             w_byte(&w, '(');
         }
         put_event(&w, is_alloc || before == 0 ? "alloc" : actions[i % 3],
-                  0x7F0000000000 + (is_alloc ? place : before == 0 ? N_LIVE + i : place) * 4194304,
+                  0x7F0000000000 + (is_alloc      ? place
+                                    : before == 0 ? N_LIVE + i
+                                                  : place) *
+                                       4194304,
                   size, i);
         if (is_alloc || before == 0) {
             memo[place] = w.n_memo;
@@ -163,11 +166,13 @@ int main(int argc, char **argv)
     printf("%s: %.1f MB\n", a, (double)info.st_size * 1e-6);
     char load[] = "import pickle,sys; pickle.load(open(sys.argv[1],'rb'))";
     char cat[] = "cat", python[] = "python3", dash_c[] = "-c", json[] = "--json";
-    char snapshot[] = "snapshot", overview[] = "overview", peak[] = "peak", compare[] = "compare";
+    char snapshot[] = "snapshot", overview[] = "overview", peak[] = "peak",
+         compare[] = "compare";
     char timeline[] = "timeline", html[] = "--html", steps[] = "steps";
     double cat_seconds = report("cat", (char *const[]){cat, a, NULL}, 0);
     cat_seconds = cat_seconds > 0.001 ? cat_seconds : 0.001;
-    report("overview", (char *const[]){program, snapshot, overview, a, json, NULL}, cat_seconds);
+    report("overview", (char *const[]){program, snapshot, overview, a, json, NULL},
+           cat_seconds);
     report("peak", (char *const[]){program, snapshot, peak, a, json, NULL}, cat_seconds);
     report("timeline page", (char *const[]){program, snapshot, timeline, a, html, NULL},
            cat_seconds);
@@ -175,7 +180,8 @@ int main(int argc, char **argv)
            cat_seconds);
     report("compare two", (char *const[]){program, snapshot, compare, a, b, json, NULL},
            cat_seconds);
-    report("pickle.load in Python", (char *const[]){python, dash_c, load, a, NULL}, cat_seconds);
+    report("pickle.load in Python", (char *const[]){python, dash_c, load, a, NULL},
+           cat_seconds);
     if (argc == 1)
         remove(own);
     return 0;

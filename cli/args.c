@@ -131,11 +131,14 @@ void rc_command_print_help(const rc_command *command, FILE *to)
 void rc_error_print(const rc_error *err, bool has_trace, FILE *to)
 {
     const rc_where *where = &err->where;
-    char safe[1024];
-    if (where->file && where->line)
-        fprintf(to, "%s:%d:%d: ", where->file, where->line, where->col);
-    else if (where->file)
-        fprintf(to, "%s: ", where->file);
+    char safe[4096];
+    const char *file = where->file ? rc_text_printable(where->file, strlen(where->file), safe,
+                                                       sizeof safe)
+                                   : NULL;
+    if (file && where->line)
+        fprintf(to, "%s:%d:%d: ", file, where->line, where->col);
+    else if (file)
+        fprintf(to, "%s: ", file);
     else
         fprintf(to, "recompute: ");
     fprintf(to, "%s\n", rc_text_printable(err->msg, strlen(err->msg), safe, sizeof safe));

@@ -42,10 +42,11 @@ static rc_code run_at(const job *j, rc_error *err)
     rc_report report = {0};
     rc_moment moment;
     if (!rc_moment_parse(j->args->words[1], &moment))
-        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                       "%s is no moment; write #EVENT, a Unix time in microseconds, a time since "
-                       "the start such as 2.5s or 300ms, or end",
-                       j->args->words[1]);
+        return RC_FAIL(
+            err, RC_E_INPUT, RC_NOWHERE,
+            "%s is no moment; write #EVENT, a Unix time in microseconds, a time since "
+            "the start such as 2.5s or 300ms, or end",
+            j->args->words[1]);
     RC_TRY(rc_snapshot_make(j->paths[0], &moment, NULL, j->mem, &snapshot, NULL, err));
     RC_TRY(rc_snapshot_live_report(snapshot, RC_LIVE_MOMENT, &j->view, &report, err));
     return rc_report_write(&report, j->args->format, stdout, err);
@@ -112,8 +113,8 @@ static rc_code make_timelines(const job *j, const rc_snapshot_timeline **out, rc
     bool by_events = rc_args_find(j->args, "--events") != NULL;
     for (size_t r = 0; r < j->n_paths; r++) {
         rc_snapshot_timeline *timeline;
-        RC_TRY(rc_snapshot_timeline_make(j->paths[r], by_events, j->view.device, j->mem, &timeline,
-                                         err));
+        RC_TRY(rc_snapshot_timeline_make(j->paths[r], by_events, j->view.device, j->mem,
+                                         &timeline, err));
         out[r] = timeline;
         if (out[r]->is_time != out[0]->is_time)
             return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = j->paths[r]},
@@ -252,8 +253,8 @@ static rc_code read_view(const rc_args *args, rc_snapshot_view *view, rc_error *
     int64_t number = -1;
     *view = (rc_snapshot_view){.device = -1, .is_brief = args->format != RC_FORMAT_JSON};
     if (device && (!rc_parse_int(device, &number) || number < 0 || number > 1023))
-        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "--device is %s; it must be a device number",
-                       device);
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "--device is %s; it must be a device number", device);
     view->device = (int)number;
     view->n_top = view->is_brief ? 15 : 0;
     if (top && (!rc_parse_int(top, &view->n_top) || view->n_top < 0))
@@ -268,7 +269,8 @@ static bool ends_with(const char *text, const char *end)
     return n > n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-static rc_code read_paths(const rc_args *args, const struct action *action, job *j, rc_error *err)
+static rc_code read_paths(const rc_args *args, const struct action *action, job *j,
+                          rc_error *err)
 {
     bool is_timeline = action->run == run_timeline;
     size_t n = 0;
@@ -301,9 +303,10 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
         RC_TRY(read_view(args, &j.view, err));
         return action->run(&j, err);
     }
-    return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                   "name what to show: overview, peak, at, compare, timeline, steps, regions or "
-                   "export; see `recompute snapshot --help`");
+    return RC_FAIL(
+        err, RC_E_INPUT, RC_NOWHERE,
+        "name what to show: overview, peak, at, compare, timeline, steps, regions or "
+        "export; see `recompute snapshot --help`");
 }
 
 static const rc_option options[] = {

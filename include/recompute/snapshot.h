@@ -70,7 +70,7 @@ typedef struct rc_live_set {
     int64_t reserved_bytes; /* at that moment */
     rc_live_entry *at;      /* allocations of the trace, in no order */
     size_t n;
-    int64_t traced_bytes; /* their sum */
+    int64_t traced_bytes;    /* their sum */
     rc_stack_tally *tallies; /* the same by stack, in no order */
     size_t n_tallies;
 } rc_live_set;
@@ -99,7 +99,7 @@ typedef struct rc_snapshot_device {
     int64_t ring_max_entries;                   /* -1 unknown */
     int has_overflowed;                         /* 0, 1, -1 unknown */
 
-    bool has_segments; /* false: the file does not say what was held at the end */
+    bool has_segments;           /* false: the file does not say what was held at the end */
     int64_t end_requested_bytes; /* of the final active blocks */
     int64_t end_reserved_bytes;
     int64_t baseline_requested_bytes, baseline_reserved_bytes; /* at the start of the trace */
@@ -136,9 +136,11 @@ typedef struct rc_oom {
     bool is_small;
     int64_t largest_bytes; /* biggest free block of the right pool, class and stream */
     int64_t same_bytes, other_stream_bytes, private_bytes, other_class_bytes; /* free */
-    int64_t allocated_bytes, reserved_bytes; /* requested, and reserved before the cache was freed */
-    const char *verdict;     /* fragmentation, capacity or race */
-    const char *enough_with; /* other_streams or private_pools: free there, and enough; else NULL */
+    int64_t allocated_bytes,
+        reserved_bytes;  /* requested, and reserved before the cache was freed */
+    const char *verdict; /* fragmentation, capacity or race */
+    const char
+        *enough_with; /* other_streams or private_pools: free there, and enough; else NULL */
 } rc_oom;
 
 typedef struct rc_frame_book rc_frame_book;
@@ -190,9 +192,10 @@ RC_API rc_code rc_snapshot_make(const char *path, const rc_moment *moment,
                                 const rc_snapshot_watch *watch, rc_arena *mem,
                                 rc_snapshot **out, rc_refusal *refusal, rc_error *err);
 RC_MUST_CHECK
-RC_API rc_code rc_snapshot_make_bytes(const void *bytes, size_t n_bytes, const rc_moment *moment,
-                                      const rc_snapshot_watch *watch, rc_arena *mem,
-                                      rc_snapshot **out, rc_refusal *refusal, rc_error *err);
+RC_API rc_code rc_snapshot_make_bytes(const void *bytes, size_t n_bytes,
+                                      const rc_moment *moment, const rc_snapshot_watch *watch,
+                                      rc_arena *mem, rc_snapshot **out, rc_refusal *refusal,
+                                      rc_error *err);
 
 /* ---- groups ---- */
 
@@ -255,7 +258,7 @@ typedef struct rc_snapshot_timeline {
     bool is_time;        /* columns are of equal time, else of equal numbers of events */
     double column_width; /* seconds or events */
     size_t n_columns;
-    int64_t *bytes; /* [RC_SNAPSHOT_LABEL_COUNT][n_columns] requested */
+    int64_t *bytes;          /* [RC_SNAPSHOT_LABEL_COUNT][n_columns] requested */
     int64_t *reserved_bytes; /* [n_columns] highest of the column */
     int64_t peak_bytes;
 } rc_snapshot_timeline;
@@ -281,8 +284,8 @@ RC_API rc_code rc_snapshot_steps(const char *path, const rc_snapshot_view *view,
                                  rc_report *report, rc_error *err);
 /* The marked regions (record_function): peak inside, allocated inside, what each left behind. */
 RC_MUST_CHECK
-RC_API rc_code rc_snapshot_regions(const char *path, const rc_snapshot_view *view, rc_arena *mem,
-                                   rc_report *report, rc_error *err);
+RC_API rc_code rc_snapshot_regions(const char *path, const rc_snapshot_view *view,
+                                   rc_arena *mem, rc_report *report, rc_error *err);
 
 /* ---- export ---- */
 

@@ -54,9 +54,9 @@ typedef struct rc_snapshot_stack {
 enum { RC_STACK_ABSENT = 0, RC_STACK_EMPTY = 1 };
 
 typedef struct rc_snapshot_event {
-    uint64_t addr;             /* 0 for oom */
-    int64_t size_bytes;        /* requested; segment bytes; rounded for oom; a total for snapshot */
-    int64_t time_us;           /* Unix time; 0 when has_time is false (torch 2.0, 2.1) */
+    uint64_t addr;      /* 0 for oom */
+    int64_t size_bytes; /* requested; segment bytes; rounded for oom; a total for snapshot */
+    int64_t time_us;    /* Unix time; 0 when has_time is false (torch 2.0, 2.1) */
     int64_t stream;
     int64_t device_free_bytes; /* oom only */
     int64_t pool_id[2];        /* 0, 0 is the default pool */
@@ -101,7 +101,7 @@ typedef struct rc_snapshot_annotation {
 } rc_snapshot_annotation;
 
 typedef struct rc_snapshot_trace {
-    int device;  /* -1: the file does not use it as a device's trace */
+    int device; /* -1: the file does not use it as a device's trace */
     int64_t n_events;
     int64_t ring_max_entries; /* -1 unknown (before torch 2.12) */
     int has_overflowed;       /* 0, 1, -1 unknown */
@@ -193,6 +193,7 @@ RC_API rc_code rc_snapshot_read(const char *path, const rc_snapshot_sink *sink, 
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_read_bytes(const void *bytes, size_t n_bytes,
                                       const rc_snapshot_sink *sink, rc_arena *mem,
-                                      rc_snapshot_file **out, rc_refusal *refusal, rc_error *err);
+                                      rc_snapshot_file **out, rc_refusal *refusal,
+                                      rc_error *err);
 
 #endif

@@ -16,15 +16,17 @@ typedef struct rc_timeline_run {
     const char *name;
     double column_width; /* in seconds or events */
     size_t n_columns;
-    const int64_t *bytes;      /* [n_layers][n_columns] at the moment of each column's highest total */
-    const int64_t *line_bytes; /* [n_columns] drawn as a line, such as reserved memory; or NULL */
+    const int64_t
+        *bytes; /* [n_layers][n_columns] at the moment of each column's highest total */
+    const int64_t
+        *line_bytes; /* [n_columns] drawn as a line, such as reserved memory; or NULL */
     int64_t peak_bytes;
 } rc_timeline_run;
 
 typedef struct rc_timeline {
     const char *title;
-    bool is_time;               /* columns are seconds, else events */
-    const char *const *layers;  /* [n_layers] from the bottom up */
+    bool is_time;              /* columns are seconds, else events */
+    const char *const *layers; /* [n_layers] from the bottom up */
     size_t n_layers;
     const char *line_name; /* of line_bytes */
     rc_timeline_run runs[RC_TIMELINE_RUNS];

@@ -88,7 +88,8 @@ static void settle(const maker *m, const rc_snapshot_device *device, const rc_ma
         const rc_live_entry *entry = m->made[i];
         const rc_final_block *block = &device->final_blocks[i];
         if (entry && entry->number <= marker->number &&
-            block->requested_bytes == entry->size_bytes && block->size_bytes >= entry->size_bytes)
+            block->requested_bytes == entry->size_bytes &&
+            block->size_bytes >= entry->size_bytes)
             set->tallies[m->place[entry->stack] - 1].rounded_bytes +=
                 block->size_bytes - rounded_bytes(entry->size_bytes);
     }
@@ -155,8 +156,8 @@ static rc_code collect(const maker *m, const rc_trace_replay *trace, const rc_ma
     return set->is_set ? tally(m, device, marker, set, err) : RC_OK;
 }
 
-static rc_code make_device(const maker *m, const rc_snapshot_trace *facts, rc_trace_replay *trace,
-                           rc_snapshot_device *out, rc_error *err)
+static rc_code make_device(const maker *m, const rc_snapshot_trace *facts,
+                           rc_trace_replay *trace, rc_snapshot_device *out, rc_error *err)
 {
     *out = (rc_snapshot_device){.device = facts->device,
                                 .n_events = trace->n_events,
@@ -297,9 +298,9 @@ static rc_code make(const input *from, rc_replay *replay, rc_arena *mem, rc_snap
     RC_TRY(RC_NEW(mem, out, 1, err));
     (*out)->mem = mem;
     replay->mem = rc_arena_open();
-    rc_code code = replay->mem ? make_with(replay, from, *out, refusal, err)
-                               : RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE,
-                                         "the host is out of memory");
+    rc_code code = replay->mem
+                       ? make_with(replay, from, *out, refusal, err)
+                       : RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
     rc_arena_close(replay->mem);
     return code;
 }

@@ -16,7 +16,8 @@ typedef struct side {
 } side;
 
 /* The asked device, else the one with the highest peak. */
-static const rc_snapshot_device *choose(const rc_snapshot *snapshot, const rc_snapshot_view *view)
+static const rc_snapshot_device *choose(const rc_snapshot *snapshot,
+                                        const rc_snapshot_view *view)
 {
     const rc_snapshot_device *best = NULL;
     for (size_t i = 0; i < snapshot->n_devices; i++) {
@@ -63,8 +64,8 @@ static rc_code differences(const side sides[2], rc_group_kind kind, rc_arena *me
     rc_group *groups[2];
     size_t n_groups[2], n_all = 0;
     for (int i = 0; i < 2; i++)
-        RC_TRY(rc_snapshot_group(sides[i].snapshot, &sides[i].device->peak, kind, mem, &groups[i],
-                                 &n_groups[i], err));
+        RC_TRY(rc_snapshot_group(sides[i].snapshot, &sides[i].device->peak, kind, mem,
+                                 &groups[i], &n_groups[i], err));
     RC_TRY(RC_NEW(mem, out, n_groups[0] + n_groups[1] + 1, err));
     for (int i = 0; i < 2; i++)
         for (size_t k = 0; k < n_groups[i]; k++) {
@@ -73,10 +74,10 @@ static rc_code differences(const side sides[2], rc_group_kind kind, rc_arena *me
             d->bytes[i] = groups[i][k].requested_bytes;
             d->count[i] = groups[i][k].count;
         }
-    (*out)[n_all++] = (difference){
-        "(before the recording)",
-        {sides[0].device->peak.before_bytes, sides[1].device->peak.before_bytes},
-        {0, 0}};
+    (*out)[n_all++] =
+        (difference){"(before the recording)",
+                     {sides[0].device->peak.before_bytes, sides[1].device->peak.before_bytes},
+                     {0, 0}};
     qsort(*out, n_all, sizeof **out, by_name);
     *n = 0;
     for (size_t i = 0; i < n_all; i++) {
@@ -94,7 +95,8 @@ static rc_code differences(const side sides[2], rc_group_kind kind, rc_arena *me
     return RC_OK;
 }
 
-static rc_code add_difference(rc_table *table, const difference *d, int64_t total, rc_error *err)
+static rc_code add_difference(rc_table *table, const difference *d, int64_t total,
+                              rc_error *err)
 {
     rc_cell *row;
     RC_TRY(rc_table_add_row(table, &row, err));
@@ -208,8 +210,7 @@ rc_code rc_snapshot_compare(const rc_snapshot *a, const rc_snapshot *b,
     rc_table *table;
     for (int s = 0; s < 2; s++)
         if (!sides[s].device)
-            return RC_FAIL(err, RC_E_INPUT,
-                           (rc_where){.file = sides[s].snapshot->file->path},
+            return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = sides[s].snapshot->file->path},
                            "has no events on that device, so it has no peak to compare");
     RC_TRY(add_sides(sides, mem, &table, err));
     rc_report_add(report, table, false);

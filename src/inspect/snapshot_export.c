@@ -213,19 +213,19 @@ static rc_code write_event(void *state, const rc_snapshot_names *names, uint32_t
     bool is_oom = event->action == RC_ACTION_OOM;
     char pool[48];
     snprintf(pool, sizeof pool, "%" PRId64 ":%" PRId64, event->pool_id[0], event->pool_id[1]);
-    const rc_cell cells[] = {
-        rc_cell_int(device),
-        rc_cell_int(w->n_events[device]++),
-        string_cell(names, event->action_name),
-        is_oom ? null_cell() : rc_cell_int((int64_t)event->addr),
-        rc_cell_int(event->size_bytes),
-        rc_cell_int(event->stream),
-        event->has_time ? rc_cell_int(event->time_us) : null_cell(),
-        is_oom ? rc_cell_int(event->device_free_bytes) : null_cell(),
-        event->has_pool ? rc_cell_text(pool) : null_cell(),
-        event->stack == RC_STACK_ABSENT ? null_cell() : rc_cell_int(event->stack),
-        string_cell(names, event->compile_context),
-        string_cell(names, event->user_metadata)};
+    const rc_cell cells[] = {rc_cell_int(device),
+                             rc_cell_int(w->n_events[device]++),
+                             string_cell(names, event->action_name),
+                             is_oom ? null_cell() : rc_cell_int((int64_t)event->addr),
+                             rc_cell_int(event->size_bytes),
+                             rc_cell_int(event->stream),
+                             event->has_time ? rc_cell_int(event->time_us) : null_cell(),
+                             is_oom ? rc_cell_int(event->device_free_bytes) : null_cell(),
+                             event->has_pool ? rc_cell_text(pool) : null_cell(),
+                             event->stack == RC_STACK_ABSENT ? null_cell()
+                                                             : rc_cell_int(event->stack),
+                             string_cell(names, event->compile_context),
+                             string_cell(names, event->user_metadata)};
     return put(w->to, cells, err);
 }
 
@@ -292,12 +292,11 @@ static rc_code write_frames(exporter *to, const rc_snapshot_file *file, rc_error
         rc_snapshot_stack stack = rc_snapshot_stack_at(file->names, id);
         for (size_t i = 0; i < stack.n_frames; i++) {
             rc_snapshot_frame frame = rc_snapshot_frame_at(file->names, stack.frame[i]);
-            const rc_cell cells[] = {rc_cell_int(id), rc_cell_int((int64_t)i),
-                                     rc_cell_text(rc_snapshot_string_at(file->names,
-                                                                        frame.name).bytes),
-                                     rc_cell_text(rc_snapshot_string_at(file->names,
-                                                                        frame.filename).bytes),
-                                     rc_cell_int(frame.line)};
+            const rc_cell cells[] = {
+                rc_cell_int(id), rc_cell_int((int64_t)i),
+                rc_cell_text(rc_snapshot_string_at(file->names, frame.name).bytes),
+                rc_cell_text(rc_snapshot_string_at(file->names, frame.filename).bytes),
+                rc_cell_int(frame.line)};
             RC_TRY(put(to, cells, err));
         }
     }
@@ -306,26 +305,27 @@ static rc_code write_frames(exporter *to, const rc_snapshot_file *file, rc_error
 
 static rc_code write_segments(exporter *to, const rc_snapshot_file *file, rc_error *err)
 {
-    static const rc_column columns[] = {{"segment", NULL, RC_UNIT_COUNT},
-                                        {"device", NULL, RC_UNIT_COUNT},
-                                        {"addr", NULL, RC_UNIT_COUNT},
-                                        {"total_bytes", NULL, RC_UNIT_BYTES},
-                                        {"class", NULL, RC_UNIT_TEXT},
-                                        {"stream", NULL, RC_UNIT_COUNT},
-                                        {"pool", NULL, RC_UNIT_TEXT},
-                                        {"is_expandable", NULL, RC_UNIT_BOOL},
-                                        {"stack", NULL, RC_UNIT_COUNT}};
+    static const rc_column columns[] = {
+        {"segment", NULL, RC_UNIT_COUNT}, {"device", NULL, RC_UNIT_COUNT},
+        {"addr", NULL, RC_UNIT_COUNT},    {"total_bytes", NULL, RC_UNIT_BYTES},
+        {"class", NULL, RC_UNIT_TEXT},    {"stream", NULL, RC_UNIT_COUNT},
+        {"pool", NULL, RC_UNIT_TEXT},     {"is_expandable", NULL, RC_UNIT_BOOL},
+        {"stack", NULL, RC_UNIT_COUNT}};
     RC_TRY(begin(to, "segments", columns, N(columns), err));
     for (size_t i = 0; i < file->n_segments; i++) {
         const rc_snapshot_segment *s = &file->segments[i];
         char pool[48];
         snprintf(pool, sizeof pool, "%" PRId64 ":%" PRId64, s->pool_id[0], s->pool_id[1]);
-        const rc_cell cells[] = {
-            rc_cell_int((int64_t)i),      rc_cell_int(s->device),
-            rc_cell_int((int64_t)s->addr), rc_cell_int(s->total_bytes),
-            rc_cell_text(s->is_small ? "small" : "large"), rc_cell_int(s->stream),
-            rc_cell_text(pool),           rc_cell_int(s->is_expandable),
-            s->stack == RC_STACK_ABSENT ? null_cell() : rc_cell_int(s->stack)};
+        const rc_cell cells[] = {rc_cell_int((int64_t)i),
+                                 rc_cell_int(s->device),
+                                 rc_cell_int((int64_t)s->addr),
+                                 rc_cell_int(s->total_bytes),
+                                 rc_cell_text(s->is_small ? "small" : "large"),
+                                 rc_cell_int(s->stream),
+                                 rc_cell_text(pool),
+                                 rc_cell_int(s->is_expandable),
+                                 s->stack == RC_STACK_ABSENT ? null_cell()
+                                                             : rc_cell_int(s->stack)};
         RC_TRY(put(to, cells, err));
     }
     return to->end(to, err);
@@ -333,12 +333,10 @@ static rc_code write_segments(exporter *to, const rc_snapshot_file *file, rc_err
 
 static rc_code write_blocks(exporter *to, const rc_snapshot_file *file, rc_error *err)
 {
-    static const rc_column columns[] = {{"segment", NULL, RC_UNIT_COUNT},
-                                        {"addr", NULL, RC_UNIT_COUNT},
-                                        {"size_bytes", NULL, RC_UNIT_BYTES},
-                                        {"requested_bytes", NULL, RC_UNIT_BYTES},
-                                        {"state", NULL, RC_UNIT_TEXT},
-                                        {"stack", NULL, RC_UNIT_COUNT}};
+    static const rc_column columns[] = {
+        {"segment", NULL, RC_UNIT_COUNT},    {"addr", NULL, RC_UNIT_COUNT},
+        {"size_bytes", NULL, RC_UNIT_BYTES}, {"requested_bytes", NULL, RC_UNIT_BYTES},
+        {"state", NULL, RC_UNIT_TEXT},       {"stack", NULL, RC_UNIT_COUNT}};
     static const char *const states[] = {"inactive", "active_allocated", "active_pending_free",
                                          "other"};
     RC_TRY(begin(to, "blocks", columns, N(columns), err));
@@ -366,9 +364,10 @@ static rc_code write_annotations(exporter *to, const rc_snapshot_file *file, rc_
     RC_TRY(begin(to, "annotations", columns, N(columns), err));
     for (size_t i = 0; i < file->n_annotations; i++) {
         const rc_snapshot_annotation *a = &file->annotations[i];
-        const rc_cell cells[] = {rc_cell_text(rc_snapshot_string_at(file->names, a->name).bytes),
-                                 rc_cell_text(a->is_start ? "START" : "END"),
-                                 rc_cell_int(a->device), rc_cell_int(a->time_us)};
+        const rc_cell cells[] = {
+            rc_cell_text(rc_snapshot_string_at(file->names, a->name).bytes),
+            rc_cell_text(a->is_start ? "START" : "END"), rc_cell_int(a->device),
+            rc_cell_int(a->time_us)};
         RC_TRY(put(to, cells, err));
     }
     return to->end(to, err);
@@ -383,7 +382,8 @@ static rc_code write_all(exporter *to, const char *path, rc_report *report, rc_e
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "an export reads the file twice; give its name, not -");
     RC_TRY(RC_NEW(to->mem, &to->text, TEXT_ROOM, err));
-    RC_TRY(rc_table_make(to->mem, "written", "Written", columns, N(columns), &to->written, err));
+    RC_TRY(
+        rc_table_make(to->mem, "written", "Written", columns, N(columns), &to->written, err));
     RC_TRY(rc_snapshot_read(path, NULL, to->mem, &first, NULL, err));
     RC_TRY(write_events(to, path, first, &file, err));
     RC_TRY(write_stacks(to, file, err));

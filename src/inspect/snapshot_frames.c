@@ -11,12 +11,17 @@
 
 #include <string.h>
 
-enum { N_RULES = 0
+enum {
+    N_RULES = 0
 #define RC_SNAPSHOT_LABEL(label, files, functions) +1
 #include "defs/snapshot_labels.def"
 #undef RC_SNAPSHOT_LABEL
-       ,
-       LABEL_UNATTRIBUTED = N_RULES, LABEL_OTHER, LABEL_BEFORE, N_LABELS };
+    ,
+    LABEL_UNATTRIBUTED = N_RULES,
+    LABEL_OTHER,
+    LABEL_BEFORE,
+    N_LABELS
+};
 _Static_assert((int)N_LABELS == (int)RC_SNAPSHOT_LABEL_COUNT,
                "RC_SNAPSHOT_LABEL_COUNT follows the rows");
 
@@ -153,7 +158,8 @@ static uint32_t phase_flags(const rc_snapshot_string *name, const rc_snapshot_st
     if (is_one_of(name->bytes, name->n_bytes,
                   "setup_model_and_optimizer get_model initialize_megatron"))
         flags |= IS_BUILD;
-    if (matches_any("core/optimizer/ /optimizers/fused_adam.py$ /torch/optim/", f, n, matches_file))
+    if (matches_any("core/optimizer/ /optimizers/fused_adam.py$ /torch/optim/", f, n,
+                    matches_file))
         flags |= IS_OPTIMIZER;
     if (is_one_of(name->bytes, name->n_bytes, "backward backward_step custom_backward"))
         flags |= IS_BACKWARD;
@@ -197,12 +203,12 @@ static rc_snapshot_phase phase_of(const rc_frame_book *book, const rc_snapshot_s
         has_engine = has_engine || (flags & IS_ENGINE);
         all |= flags;
     }
-    return !(all & IS_PYTHON)    ? RC_SNAPSHOT_NO_FRAMES
-           : all & IS_BUILD      ? RC_SNAPSHOT_BUILD
-           : all & IS_OPTIMIZER  ? RC_SNAPSHOT_OPTIMIZER
-           : all & IS_BACKWARD   ? RC_SNAPSHOT_BACKWARD
-           : all & IS_FORWARD    ? RC_SNAPSHOT_FORWARD
-                                 : RC_SNAPSHOT_OTHER;
+    return !(all & IS_PYTHON)   ? RC_SNAPSHOT_NO_FRAMES
+           : all & IS_BUILD     ? RC_SNAPSHOT_BUILD
+           : all & IS_OPTIMIZER ? RC_SNAPSHOT_OPTIMIZER
+           : all & IS_BACKWARD  ? RC_SNAPSHOT_BACKWARD
+           : all & IS_FORWARD   ? RC_SNAPSHOT_FORWARD
+                                : RC_SNAPSHOT_OTHER;
 }
 
 static unsigned char label_of(const rc_frame_book *book, const rc_snapshot_stack *stack)
@@ -290,8 +296,8 @@ static uint32_t source_frame(const rc_frame_book *book, const rc_snapshot_stack 
     return 0;
 }
 
-rc_code rc_stack_source(const rc_frame_book *book, const rc_snapshot_names *names, uint32_t id, rc_arena *mem,
-                        const char **out, rc_error *err)
+rc_code rc_stack_source(const rc_frame_book *book, const rc_snapshot_names *names, uint32_t id,
+                        rc_arena *mem, const char **out, rc_error *err)
 {
     rc_snapshot_stack stack = rc_snapshot_stack_at(names, id);
     if (stack.n_frames == 0) {
@@ -302,8 +308,8 @@ rc_code rc_stack_source(const rc_frame_book *book, const rc_snapshot_names *name
     return frame_text(names, frame ? frame : stack.frame[0], mem, out, err);
 }
 
-rc_code rc_stack_module(const rc_frame_book *book, const rc_snapshot_names *names, uint32_t id, rc_arena *mem,
-                        const char **out, rc_error *err)
+rc_code rc_stack_module(const rc_frame_book *book, const rc_snapshot_names *names, uint32_t id,
+                        rc_arena *mem, const char **out, rc_error *err)
 {
     rc_snapshot_stack stack = rc_snapshot_stack_at(names, id);
     uint32_t frame = source_frame(book, &stack);
@@ -323,13 +329,29 @@ rc_code rc_stack_module(const rc_frame_book *book, const rc_snapshot_names *name
 rc_code rc_stack_native(const rc_snapshot_names *names, uint32_t id, rc_arena *mem,
                         const char **out, rc_error *err)
 {
-    static const char *const noise[] = {
-        "torch::unwind", "torch::Captured", "torch::autograd::", "torch::jit::",
-        "c10::",         "std::",           "at::detail::empty", "at::native::empty",
-        "at::_ops::",    "at::empty",       "at::(anonymous",    "at::DeviceCaching",
-        "__libc",        "__clone",         "clone",             "start_thread",
-        "execute_native_thread",            "_Py",               "Py",
-        "??",            "torch::cuda::",   "gather_with_cpp",   "<unknown>"};
+    static const char *const noise[] = {"torch::unwind",
+                                        "torch::Captured",
+                                        "torch::autograd::",
+                                        "torch::jit::",
+                                        "c10::",
+                                        "std::",
+                                        "at::detail::empty",
+                                        "at::native::empty",
+                                        "at::_ops::",
+                                        "at::empty",
+                                        "at::(anonymous",
+                                        "at::DeviceCaching",
+                                        "__libc",
+                                        "__clone",
+                                        "clone",
+                                        "start_thread",
+                                        "execute_native_thread",
+                                        "_Py",
+                                        "Py",
+                                        "??",
+                                        "torch::cuda::",
+                                        "gather_with_cpp",
+                                        "<unknown>"};
     rc_snapshot_stack stack = rc_snapshot_stack_at(names, id);
     *out = "<no frames>";
     for (size_t i = 0; i < stack.n_frames; i++) {

@@ -30,11 +30,11 @@ rc_code rc_frame_book_reach(rc_frame_book *book, const rc_snapshot_names *names,
 
 /* Texts for people and for grouping, made in `mem`; the stack was reached. */
 RC_MUST_CHECK
-rc_code rc_stack_source(const rc_frame_book *book, const rc_snapshot_names *names, uint32_t stack, rc_arena *mem,
-                        const char **out, rc_error *err);
+rc_code rc_stack_source(const rc_frame_book *book, const rc_snapshot_names *names,
+                        uint32_t stack, rc_arena *mem, const char **out, rc_error *err);
 RC_MUST_CHECK
-rc_code rc_stack_module(const rc_frame_book *book, const rc_snapshot_names *names, uint32_t stack, rc_arena *mem,
-                        const char **out, rc_error *err);
+rc_code rc_stack_module(const rc_frame_book *book, const rc_snapshot_names *names,
+                        uint32_t stack, rc_arena *mem, const char **out, rc_error *err);
 /* For stacks without Python frames: the first frame that is neither unwinding, allocator nor
  * autograd plumbing. */
 RC_MUST_CHECK

@@ -94,9 +94,9 @@ rc_code rc_snapshot_group(const rc_snapshot *snapshot, const rc_live_set *set,
     return group(snapshot, (tallies){set->tallies, set->n_tallies}, kind, mem, out, n, err);
 }
 
-rc_code rc_snapshot_group_untraced(const rc_snapshot *snapshot, const rc_snapshot_device *device,
-                                   rc_group_kind kind, rc_arena *mem, rc_group **out, size_t *n,
-                                   rc_error *err)
+rc_code rc_snapshot_group_untraced(const rc_snapshot *snapshot,
+                                   const rc_snapshot_device *device, rc_group_kind kind,
+                                   rc_arena *mem, rc_group **out, size_t *n, rc_error *err)
 {
     return group(snapshot, (tallies){device->untraced, device->n_untraced}, kind, mem, out, n,
                  err);

@@ -31,7 +31,7 @@ static const char *const moment_title[] = {"Held at the peak", "Held at that mom
 
 const rc_live_set *rc_live_set_of(const rc_snapshot_device *device, rc_live_which which)
 {
-    return which == RC_LIVE_PEAK ? &device->peak
+    return which == RC_LIVE_PEAK  ? &device->peak
            : which == RC_LIVE_OOM ? &device->oom
                                   : &device->moment;
 }
@@ -48,9 +48,8 @@ static rc_code add_holder(const holder_rows *rows, const rc_group *group, rc_err
     RC_TRY(rc_table_add_row(rows->table, &row, err));
     row[0] = rc_cell_int(rows->device->device);
     row[1] = rc_cell_int(group->requested_bytes);
-    row[2] = rc_cell_real(rows->total_bytes
-                              ? (double)group->requested_bytes / (double)rows->total_bytes
-                              : 0);
+    row[2] = rc_cell_real(
+        rows->total_bytes ? (double)group->requested_bytes / (double)rows->total_bytes : 0);
     if (group->count > 0) {
         row[3] = rc_cell_int(group->count);
         row[4] = rc_cell_int(group->rounded_bytes);
@@ -76,12 +75,14 @@ static rc_code add_rows(const holder_rows *rows, const rc_group *groups, size_t 
     if (rest.count > 0)
         RC_TRY(add_holder(rows, &rest, err));
     if (before_bytes != 0)
-        RC_TRY(add_holder(rows, &(rc_group){"(before the recording)", before_bytes, 0, 0}, err));
+        RC_TRY(
+            add_holder(rows, &(rc_group){"(before the recording)", before_bytes, 0, 0}, err));
     return RC_OK;
 }
 
-static rc_code add_kind(const rc_snapshot *snapshot, rc_live_which which, const struct kind *kind,
-                        const rc_snapshot_view *view, rc_report *report, rc_error *err)
+static rc_code add_kind(const rc_snapshot *snapshot, rc_live_which which,
+                        const struct kind *kind, const rc_snapshot_view *view,
+                        rc_report *report, rc_error *err)
 {
     static const rc_column columns[] = {
         {"device", NULL, RC_UNIT_COUNT},
@@ -117,17 +118,16 @@ static rc_code add_kind(const rc_snapshot *snapshot, rc_live_which which, const 
 static rc_code add_untraced(const rc_snapshot *snapshot, const rc_snapshot_view *view,
                             rc_report *report, rc_error *err)
 {
-    static const rc_column columns[] = {
-        {"device", NULL, RC_UNIT_COUNT},
-        {"requested_bytes", "requested", RC_UNIT_BYTES},
-        {"share_ratio", "share", RC_UNIT_RATIO},
-        {"count", "blocks", RC_UNIT_COUNT},
-        {"rounded_bytes", "rounded", RC_UNIT_BYTES},
-        {"name", NULL, RC_UNIT_TEXT}};
+    static const rc_column columns[] = {{"device", NULL, RC_UNIT_COUNT},
+                                        {"requested_bytes", "requested", RC_UNIT_BYTES},
+                                        {"share_ratio", "share", RC_UNIT_RATIO},
+                                        {"count", "blocks", RC_UNIT_COUNT},
+                                        {"rounded_bytes", "rounded", RC_UNIT_BYTES},
+                                        {"name", NULL, RC_UNIT_TEXT}};
     rc_table *table;
     RC_TRY(rc_table_make(snapshot->mem, "before_recording_by_source",
-                         "Held all through the recording, by source", columns, N(columns), &table,
-                         err));
+                         "Held all through the recording, by source", columns, N(columns),
+                         &table, err));
     for (size_t i = 0; i < snapshot->n_devices; i++) {
         const rc_snapshot_device *device = &snapshot->devices[i];
         if (!rc_view_shows(view, device->device))
@@ -158,16 +158,15 @@ rc_code rc_snapshot_add_holders(const rc_snapshot *snapshot, rc_live_which which
 static rc_code add_moment(const rc_snapshot *snapshot, rc_live_which which,
                           const rc_snapshot_view *view, rc_report *report, rc_error *err)
 {
-    static const rc_column columns[] = {
-        {"device", NULL, RC_UNIT_COUNT},
-        {"event_index", "event", RC_UNIT_COUNT},
-        {"time_us", "time (us)", RC_UNIT_COUNT},
-        {"since_seconds", "since start", RC_UNIT_SECONDS},
-        {"requested_bytes", "requested", RC_UNIT_BYTES},
-        {"traced_bytes", "of the recording", RC_UNIT_BYTES},
-        {"before_bytes", "from before it", RC_UNIT_BYTES},
-        {"reserved_bytes", "reserved", RC_UNIT_BYTES},
-        {"allocations", NULL, RC_UNIT_COUNT}};
+    static const rc_column columns[] = {{"device", NULL, RC_UNIT_COUNT},
+                                        {"event_index", "event", RC_UNIT_COUNT},
+                                        {"time_us", "time (us)", RC_UNIT_COUNT},
+                                        {"since_seconds", "since start", RC_UNIT_SECONDS},
+                                        {"requested_bytes", "requested", RC_UNIT_BYTES},
+                                        {"traced_bytes", "of the recording", RC_UNIT_BYTES},
+                                        {"before_bytes", "from before it", RC_UNIT_BYTES},
+                                        {"reserved_bytes", "reserved", RC_UNIT_BYTES},
+                                        {"allocations", NULL, RC_UNIT_COUNT}};
     rc_table *table;
     rc_cell *row;
     RC_TRY(rc_table_make(snapshot->mem, which == RC_LIVE_PEAK ? "peak" : "moment",
@@ -287,7 +286,8 @@ static rc_code add_device_notes(const rc_snapshot_device *d, rc_table *table, rc
         bool is_true;
         const char *text;
     } notes[] = {
-        {d->has_overflowed == 1 || (d->has_overflowed < 0 && d->n_events == d->ring_max_entries),
+        {d->has_overflowed == 1 ||
+             (d->has_overflowed < 0 && d->n_events == d->ring_max_entries),
          "the ring buffer was full and older events are lost: raise max_entries"},
         {d->n_unmatched_frees > 0 && d->has_overflowed != 1,
          "memory from before the recording was freed in it: the peak before is not in the file"},
@@ -298,7 +298,8 @@ static rc_code add_device_notes(const rc_snapshot_device *d, rc_table *table, rc
          "trace and segments do not add up: events are missing, or the file was changed"},
         {d->n_double_allocs > 0,
          "an address was allocated twice without a free: events are missing"},
-        {d->n_backward_times > 0, "time runs backwards between some events: kept in file order"}};
+        {d->n_backward_times > 0,
+         "time runs backwards between some events: kept in file order"}};
     for (size_t i = 0; i < N(notes); i++)
         if (notes[i].is_true)
             RC_TRY(add_note(table, d->device, notes[i].text, err));

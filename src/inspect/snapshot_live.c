@@ -52,7 +52,8 @@ rc_code rc_live_make(rc_arena *mem, rc_live *live, rc_error *err)
     return grow(live, 8, err);
 }
 
-rc_code rc_live_put(rc_live *live, const rc_live_entry *entry, rc_live_entry *old, rc_error *err)
+rc_code rc_live_put(rc_live *live, const rc_live_entry *entry, rc_live_entry *old,
+                    rc_error *err)
 {
     old->number = 0;
     if (live->n * 4 >= live->n_room * 3)

@@ -16,7 +16,8 @@ RC_MUST_CHECK
 rc_code rc_live_make(rc_arena *mem, rc_live *live, rc_error *err);
 /* Puts an allocation in; one at the same address comes out as *old (number 0 when none). */
 RC_MUST_CHECK
-rc_code rc_live_put(rc_live *live, const rc_live_entry *entry, rc_live_entry *old, rc_error *err);
+rc_code rc_live_put(rc_live *live, const rc_live_entry *entry, rc_live_entry *old,
+                    rc_error *err);
 /* Takes an allocation out; false when the address is not live. */
 bool rc_live_take(rc_live *live, uint64_t addr, rc_live_entry *out);
 /* NULL when the address is not live; valid until the table changes. */

@@ -107,7 +107,8 @@ rc_code rc_pools_make(rc_snapshot *snapshot, rc_error *err)
     for (size_t i = 0; i < snapshot->n_pools; i++) {
         const rc_pool_stats *pool = &snapshot->pools[i];
         if (i == 0 || snapshot->by_device[snapshot->n_by_device - 1].device != pool->device)
-            snapshot->by_device[snapshot->n_by_device++] = (rc_pool_stats){.device = pool->device};
+            snapshot->by_device[snapshot->n_by_device++] =
+                (rc_pool_stats){.device = pool->device};
         add_stats(pool, &snapshot->by_device[snapshot->n_by_device - 1]);
         add_stats(pool, &snapshot->total);
     }

@@ -72,8 +72,8 @@ static rc_code keep_freed(rc_arena *mem, rc_marker *marker, const rc_live_entry 
     return RC_OK;
 }
 
-static rc_code remove_entry(rc_replay *replay, rc_trace_replay *trace, const rc_live_entry *entry,
-                            rc_error *err)
+static rc_code remove_entry(rc_replay *replay, rc_trace_replay *trace,
+                            const rc_live_entry *entry, rc_error *err)
 {
     RC_TRY(keep_freed(replay->mem, &trace->peak, entry, err));
     RC_TRY(keep_freed(replay->mem, &trace->moment, entry, err));
@@ -82,8 +82,9 @@ static rc_code remove_entry(rc_replay *replay, rc_trace_replay *trace, const rc_
 
 static rc_code overflow(rc_error *err)
 {
-    return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                   "refused (BAD_VALUE): the sizes of the trace add up to more than 2^61 bytes");
+    return RC_FAIL(
+        err, RC_E_INPUT, RC_NOWHERE,
+        "refused (BAD_VALUE): the sizes of the trace add up to more than 2^61 bytes");
 }
 
 static rc_code add_alloc(rc_replay *replay, rc_trace_replay *trace,
@@ -113,8 +114,8 @@ static rc_code add_alloc(rc_replay *replay, rc_trace_replay *trace,
     return RC_OK;
 }
 
-static rc_code add_free(rc_replay *replay, rc_trace_replay *trace, const rc_snapshot_event *event,
-                        rc_change *change, rc_error *err)
+static rc_code add_free(rc_replay *replay, rc_trace_replay *trace,
+                        const rc_snapshot_event *event, rc_change *change, rc_error *err)
 {
     rc_live_entry entry;
     trace->net_bytes -= event->size_bytes;

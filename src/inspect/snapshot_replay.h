@@ -28,7 +28,8 @@ typedef struct rc_trace_replay {
     int64_t alloc_bytes;
     rc_label_traffic traffic[RC_SNAPSHOT_LABEL_COUNT];
     int64_t n_unmatched_frees, unmatched_bytes, n_double_allocs, n_backward_times;
-    int64_t burst_bytes; /* segments given back since the last other event: the cache before an OOM */
+    int64_t
+        burst_bytes; /* segments given back since the last other event: the cache before an OOM */
     rc_marker peak, moment, oom;
 } rc_trace_replay;
 

@@ -200,7 +200,8 @@ static rc_code apply_step_mark(stepper *s, lane *l, const mark *m, int64_t index
     bool is_profiler = has_prefix(s, m->name, "ProfilerStep#");
     if (is_profiler != m->is_start)
         return RC_OK;
-    return next_step(s, l, is_profiler ? rc_snapshot_string_at(s->file->names, m->name).bytes : NULL,
+    return next_step(s, l,
+                     is_profiler ? rc_snapshot_string_at(s->file->names, m->name).bytes : NULL,
                      index, m->time_us, err);
 }
 
@@ -406,8 +407,8 @@ static int by_peak(const void *a, const void *b)
     return by_name(a, b);
 }
 
-static rc_code sum_regions(const stepper *s, const rc_snapshot *snapshot, region **out, size_t *n,
-                           rc_error *err)
+static rc_code sum_regions(const stepper *s, const rc_snapshot *snapshot, region **out,
+                           size_t *n, rc_error *err)
 {
     RC_TRY(RC_NEW(s->mem, out, s->found.n, err));
     for (size_t i = 0; i < s->found.n; i++) {
@@ -461,9 +462,10 @@ rc_code rc_snapshot_regions(const char *path, const rc_snapshot_view *view, rc_a
     size_t n;
     RC_TRY(first_reading(&s, path, err));
     if (s.file->n_annotations == 0)
-        return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = path},
-                       "has no marked regions; torch 2.5 and later writes them when the program "
-                       "uses record_function or an optimizer");
+        return RC_FAIL(
+            err, RC_E_INPUT, (rc_where){.file = path},
+            "has no marked regions; torch 2.5 and later writes them when the program "
+            "uses record_function or an optimizer");
     RC_TRY(make_lanes(&s, "", err));
     RC_TRY(second_reading(&s, path, &snapshot, err));
     RC_TRY(sum_regions(&s, snapshot, &regions, &n, err));

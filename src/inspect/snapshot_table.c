@@ -48,7 +48,8 @@ static rc_code add_file(const rc_snapshot *snapshot, const rc_snapshot_view *vie
     enum { N_BRIEF = 6 };
     const rc_snapshot_file *file = snapshot->file;
     const rc_snapshot_settings *settings = &file->settings;
-    bool has_conf = settings->conf && rc_snapshot_string_at(file->names, settings->conf).n_bytes;
+    bool has_conf =
+        settings->conf && rc_snapshot_string_at(file->names, settings->conf).n_bytes;
     rc_table *table;
     rc_cell *row, all[N(columns)];
     size_t n_columns = view->is_brief ? N_BRIEF : N(columns);
@@ -188,12 +189,13 @@ static rc_code add_traffic(const rc_snapshot *snapshot, const rc_snapshot_view *
                                         {"requested_bytes", "allocated in all", RC_UNIT_BYTES},
                                         {"count", "allocations", RC_UNIT_COUNT}};
     rc_table *table;
-    RC_TRY(rc_table_make(snapshot->mem, "traffic_by_label", "All allocations, by label", columns,
-                         N(columns), &table, err));
+    RC_TRY(rc_table_make(snapshot->mem, "traffic_by_label", "All allocations, by label",
+                         columns, N(columns), &table, err));
     for (size_t i = 0; i < snapshot->n_devices; i++) {
         const rc_snapshot_device *device = &snapshot->devices[i];
         const rc_label_traffic *sums = device->traffic;
-        for (int a = 0; a < RC_SNAPSHOT_LABEL_COUNT && rc_view_shows(view, device->device); a++) {
+        for (int a = 0; a < RC_SNAPSHOT_LABEL_COUNT && rc_view_shows(view, device->device);
+             a++) {
             rc_cell *row;
             if (sums[a].count == 0)
                 continue;
@@ -240,9 +242,8 @@ static void fill_stats(const rc_pool_stats *s, rc_cell *row)
     row[6] = rc_cell_int(s->allocated_bytes);
     row[7] = rc_cell_int(s->active_bytes);
     row[8] = rc_cell_int(inactive_bytes);
-    row[9] = rc_cell_real(s->reserved_bytes
-                              ? (double)inactive_bytes / (double)s->reserved_bytes
-                              : 0);
+    row[9] = rc_cell_real(s->reserved_bytes ? (double)inactive_bytes / (double)s->reserved_bytes
+                                            : 0);
     row[10] = rc_cell_int(s->largest_inactive_bytes);
     row[11] = rc_cell_int(s->releasable_bytes);
     row[12] = rc_cell_int(inactive_bytes - s->releasable_bytes);
@@ -327,7 +328,8 @@ static rc_code add_pools(const rc_snapshot *snapshot, const rc_snapshot_view *vi
 
 /* ---- out of memory ---- */
 
-static rc_code fill_oom(const rc_snapshot *snapshot, const rc_oom *oom, rc_cell *row, rc_error *err)
+static rc_code fill_oom(const rc_snapshot *snapshot, const rc_oom *oom, rc_cell *row,
+                        rc_error *err)
 {
     rc_stack_facts facts = snapshot->book->stacks[oom->stack];
     const char *source;
@@ -384,7 +386,8 @@ static rc_code add_ooms(const rc_snapshot *snapshot, const rc_snapshot_view *vie
     size_t n_columns = view->is_brief ? N_BRIEF : N(columns);
     if (snapshot->n_ooms == 0 && view->is_brief)
         return RC_OK;
-    RC_TRY(rc_table_make(snapshot->mem, "oom", "Out of memory", columns, n_columns, &table, err));
+    RC_TRY(
+        rc_table_make(snapshot->mem, "oom", "Out of memory", columns, n_columns, &table, err));
     for (size_t i = 0; i < snapshot->n_ooms; i++) {
         if (!rc_view_shows(view, snapshot->ooms[i].device))
             continue;

@@ -113,9 +113,8 @@ static rc_code open_column(watcher *w, track *t, int64_t index, rc_error *err)
         t->n_room = room;
     }
     /* a column begins with what was held before it: that may be its highest moment */
-    t->columns[t->n++] = (column){.index = index,
-                                  .high_bytes = t->total_bytes,
-                                  .high_reserved_bytes = t->reserved_bytes};
+    t->columns[t->n++] = (column){
+        .index = index, .high_bytes = t->total_bytes, .high_reserved_bytes = t->reserved_bytes};
     t->epoch++;
     return RC_OK;
 }
@@ -194,9 +193,8 @@ static void fill(const track *t, const rc_snapshot_device *device, rc_snapshot_t
     int64_t state[N_LABELS] = {0}, reserved = 0;
     size_t next = 0;
     for (size_t c = 0; c < out->n_columns; c++) {
-        const column *here = next < t->n && t->columns[next].index == (int64_t)c
-                                 ? &t->columns[next++]
-                                 : NULL;
+        const column *here =
+            next < t->n && t->columns[next].index == (int64_t)c ? &t->columns[next++] : NULL;
         for (size_t k = 0; k < N_LABELS; k++)
             out->bytes[k * out->n_columns + c] = here ? here->at_high[k] : state[k];
         out->bytes[(size_t)BEFORE * out->n_columns + c] += device->baseline_requested_bytes;
@@ -264,8 +262,8 @@ rc_code rc_snapshot_timeline_table(const rc_snapshot_timeline *timeline, rc_aren
     memcpy(columns, fixed, sizeof fixed);
     for (size_t i = 0; i < n_used; i++) {
         const char *name;
-        RC_TRY(rc_arena_printf(mem, &name, err, "%s_bytes",
-                               rc_snapshot_label_name((int)used[i])));
+        RC_TRY(
+            rc_arena_printf(mem, &name, err, "%s_bytes", rc_snapshot_label_name((int)used[i])));
         columns[N_FIXED + i] =
             (rc_column){name, rc_snapshot_label_name((int)used[i]), RC_UNIT_BYTES};
     }

@@ -60,7 +60,8 @@ static rc_code take_top(rc_pickle *p, size_t n, const rc_pv **items)
 static rc_code take_marked(rc_pickle *p, const rc_pv **items, size_t *n)
 {
     if (p->n_marks == 0)
-        return rc_pickle_refuse(p, RC_REFUSAL_STACK, "an opcode needs a mark and there is none");
+        return rc_pickle_refuse(p, RC_REFUSAL_STACK,
+                                "an opcode needs a mark and there is none");
     size_t mark = p->marks[--p->n_marks];
     *items = p->stack + mark + 1;
     *n = p->n_stack - mark - 1;
@@ -221,7 +222,8 @@ static rc_code put(rc_pickle *p, uint64_t i)
 {
     /* every put costs a byte, so no writer's index passes the bytes read */
     if (i > (uint64_t)rc_pickle_byte(p))
-        return rc_pickle_refuse(p, RC_REFUSAL_BAD_MEMO, "memo index %" PRIu64 " is impossible", i);
+        return rc_pickle_refuse(p, RC_REFUSAL_BAD_MEMO, "memo index %" PRIu64 " is impossible",
+                                i);
     rc_pv *v = top(p);
     if (!v)
         return underflow(p);
@@ -416,8 +418,8 @@ static rc_code op_frame(rc_pickle *p, const unsigned char *arg)
     uint64_t n = rc_little_endian(arg, 8);
     if (p->total_bytes >= 0 && n > (uint64_t)(p->total_bytes - rc_pickle_byte(p)))
         return rc_pickle_refuse(p, RC_REFUSAL_TRUNCATED,
-                                "a frame of %" PRIu64 " bytes, but only %" PRId64 " are left", n,
-                                p->total_bytes - rc_pickle_byte(p));
+                                "a frame of %" PRIu64 " bytes, but only %" PRId64 " are left",
+                                n, p->total_bytes - rc_pickle_byte(p));
     return RC_OK;
 }
 
@@ -428,62 +430,34 @@ typedef struct opcode {
 } opcode;
 
 static const opcode opcodes[256] = {
-    [0x80] = {op_proto, 1, NULL},
-    [0x95] = {op_frame, 8, NULL},
-    ['('] = {op_mark, 0, NULL},
-    ['}'] = {op_empty_dict, 0, NULL},
-    [']'] = {op_empty_list, 0, NULL},
-    [')'] = {op_empty_tuple, 0, NULL},
-    [0x85] = {op_tuple1, 0, NULL},
-    [0x86] = {op_tuple2, 0, NULL},
-    [0x87] = {op_tuple3, 0, NULL},
-    ['t'] = {op_marked_list, 0, NULL}, /* a tuple */
-    ['l'] = {op_marked_list, 0, NULL},
-    ['d'] = {op_marked_dict, 0, NULL},
-    ['a'] = {op_append, 0, NULL},
-    ['e'] = {op_appends, 0, NULL},
-    ['s'] = {op_setitem, 0, NULL},
-    ['u'] = {op_setitems, 0, NULL},
-    ['K'] = {op_int1, 1, NULL},
-    ['M'] = {op_int2, 2, NULL},
-    ['J'] = {op_int4, 4, NULL},
-    [0x8A] = {op_long1, 1, NULL},
-    [0x8B] = {op_long4, 4, NULL},
-    ['G'] = {op_float, 8, NULL},
-    ['N'] = {op_none, 0, NULL},
-    [0x88] = {op_true, 0, NULL},
-    [0x89] = {op_false, 0, NULL},
-    [0x8C] = {op_text1, 1, NULL},
-    ['X'] = {op_text4, 4, NULL},
-    [0x8D] = {op_text8, 8, NULL},
-    ['C'] = {op_bytes1, 1, NULL},
-    ['B'] = {op_bytes4, 4, NULL},
-    [0x8E] = {op_bytes8, 8, NULL},
-    [0x96] = {op_bytes8, 8, NULL}, /* a bytearray */
-    [0x94] = {op_memoize, 0, NULL},
-    ['q'] = {op_put1, 1, NULL},
-    ['r'] = {op_put4, 4, NULL},
-    ['h'] = {op_get1, 1, NULL},
-    ['j'] = {op_get4, 4, NULL},
-    ['0'] = {op_pop, 0, NULL},
-    ['1'] = {op_pop_mark, 0, NULL},
-    ['2'] = {op_dup, 0, NULL},
-    ['.'] = {op_stop, 0, NULL},
-    ['c'] = {NULL, 0, "GLOBAL"},
-    [0x93] = {NULL, 0, "STACK_GLOBAL"},
-    ['R'] = {NULL, 0, "REDUCE"},
-    ['b'] = {NULL, 0, "BUILD"},
-    ['i'] = {NULL, 0, "INST"},
-    ['o'] = {NULL, 0, "OBJ"},
-    [0x81] = {NULL, 0, "NEWOBJ"},
-    [0x92] = {NULL, 0, "NEWOBJ_EX"},
-    ['P'] = {NULL, 0, "PERSID"},
-    ['Q'] = {NULL, 0, "BINPERSID"},
-    [0x82] = {NULL, 0, "EXT1"},
-    [0x83] = {NULL, 0, "EXT2"},
-    [0x84] = {NULL, 0, "EXT4"},
-    [0x97] = {NULL, 0, "NEXT_BUFFER"},
-    [0x98] = {NULL, 0, "READONLY_BUFFER"},
+    [0x80] = {op_proto, 1, NULL},       [0x95] = {op_frame, 8, NULL},
+    ['('] = {op_mark, 0, NULL},         ['}'] = {op_empty_dict, 0, NULL},
+    [']'] = {op_empty_list, 0, NULL},   [')'] = {op_empty_tuple, 0, NULL},
+    [0x85] = {op_tuple1, 0, NULL},      [0x86] = {op_tuple2, 0, NULL},
+    [0x87] = {op_tuple3, 0, NULL},      ['t'] = {op_marked_list, 0, NULL}, /* a tuple */
+    ['l'] = {op_marked_list, 0, NULL},  ['d'] = {op_marked_dict, 0, NULL},
+    ['a'] = {op_append, 0, NULL},       ['e'] = {op_appends, 0, NULL},
+    ['s'] = {op_setitem, 0, NULL},      ['u'] = {op_setitems, 0, NULL},
+    ['K'] = {op_int1, 1, NULL},         ['M'] = {op_int2, 2, NULL},
+    ['J'] = {op_int4, 4, NULL},         [0x8A] = {op_long1, 1, NULL},
+    [0x8B] = {op_long4, 4, NULL},       ['G'] = {op_float, 8, NULL},
+    ['N'] = {op_none, 0, NULL},         [0x88] = {op_true, 0, NULL},
+    [0x89] = {op_false, 0, NULL},       [0x8C] = {op_text1, 1, NULL},
+    ['X'] = {op_text4, 4, NULL},        [0x8D] = {op_text8, 8, NULL},
+    ['C'] = {op_bytes1, 1, NULL},       ['B'] = {op_bytes4, 4, NULL},
+    [0x8E] = {op_bytes8, 8, NULL},      [0x96] = {op_bytes8, 8, NULL}, /* a bytearray */
+    [0x94] = {op_memoize, 0, NULL},     ['q'] = {op_put1, 1, NULL},
+    ['r'] = {op_put4, 4, NULL},         ['h'] = {op_get1, 1, NULL},
+    ['j'] = {op_get4, 4, NULL},         ['0'] = {op_pop, 0, NULL},
+    ['1'] = {op_pop_mark, 0, NULL},     ['2'] = {op_dup, 0, NULL},
+    ['.'] = {op_stop, 0, NULL},         ['c'] = {NULL, 0, "GLOBAL"},
+    [0x93] = {NULL, 0, "STACK_GLOBAL"}, ['R'] = {NULL, 0, "REDUCE"},
+    ['b'] = {NULL, 0, "BUILD"},         ['i'] = {NULL, 0, "INST"},
+    ['o'] = {NULL, 0, "OBJ"},           [0x81] = {NULL, 0, "NEWOBJ"},
+    [0x92] = {NULL, 0, "NEWOBJ_EX"},    ['P'] = {NULL, 0, "PERSID"},
+    ['Q'] = {NULL, 0, "BINPERSID"},     [0x82] = {NULL, 0, "EXT1"},
+    [0x83] = {NULL, 0, "EXT2"},         [0x84] = {NULL, 0, "EXT4"},
+    [0x97] = {NULL, 0, "NEXT_BUFFER"},  [0x98] = {NULL, 0, "READONLY_BUFFER"},
 };
 
 static rc_code refuse_opcode(rc_pickle *p, unsigned char byte)
@@ -492,7 +466,8 @@ static rc_code refuse_opcode(rc_pickle *p, unsigned char byte)
     const char *name = opcodes[byte].runs_code;
     if (name)
         return rc_pickle_refuse(p, RC_REFUSAL_CODE,
-                                "opcode %s could run code; a snapshot holds plain data only", name);
+                                "opcode %s could run code; a snapshot holds plain data only",
+                                name);
     return rc_pickle_refuse(p, RC_REFUSAL_BAD_OPCODE,
                             "opcode 0x%02x, which no snapshot writer uses", byte);
 }
@@ -519,8 +494,9 @@ static rc_code check_head(rc_pickle *p)
             return rc_pickle_refuse(p, RC_REFUSAL_COMPRESSED, "%s; unpack it first",
                                     packed[i].name);
     if (p->at[0] != 0x80)
-        return rc_pickle_refuse(p, RC_REFUSAL_NOT_PICKLE,
-                                "not a pickle of protocol 2 or later, as torch writes snapshots");
+        return rc_pickle_refuse(
+            p, RC_REFUSAL_NOT_PICKLE,
+            "not a pickle of protocol 2 or later, as torch writes snapshots");
     return RC_OK;
 }
 

@@ -66,7 +66,7 @@ typedef enum rc_pickle_kind {
     RC_OBJ_FRAME,    /* frame id */
     RC_OBJ_STACK,    /* stack id; may still grow */
     RC_OBJ_STACK_USED,
-    RC_OBJ_EVENT,      /* given to the sink, not yet in its list; low bits of its number there */
+    RC_OBJ_EVENT, /* given to the sink, not yet in its list; low bits of its number there */
     RC_OBJ_EVENT_USED, /* in its list: a second time is refused */
     RC_OBJ_TRACE,      /* a list of events: trace number */
     RC_OBJ_TRACE_USED,
@@ -157,7 +157,8 @@ static inline int64_t rc_pickle_byte(const rc_pickle *p)
     return p->window_byte + (p->at - p->buf);
 }
 /* Fails with "refused (CLASS): ..., at byte N" and notes the class. */
-rc_code rc_pickle_refuse(rc_pickle *p, rc_refusal refusal, const char *fmt, ...) RC_PRINTF(3, 4);
+rc_code rc_pickle_refuse(rc_pickle *p, rc_refusal refusal, const char *fmt, ...)
+    RC_PRINTF(3, 4);
 
 /* ---- pickle_bytes.c: the window ---- */
 

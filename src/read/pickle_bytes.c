@@ -19,8 +19,8 @@ rc_code rc_pickle_refuse(rc_pickle *p, rc_refusal refusal, const char *fmt, ...)
     va_end(args);
     p->refusal = refusal;
     return RC_FAIL(p->err, RC_E_INPUT, (rc_where){.file = p->path},
-                   "refused (%s): %s, at byte %" PRId64, rc_snapshot_refusal_name(refusal), what,
-                   rc_pickle_byte(p));
+                   "refused (%s): %s, at byte %" PRId64, rc_snapshot_refusal_name(refusal),
+                   what, rc_pickle_byte(p));
 }
 
 /* ---- the window ---- */
@@ -30,10 +30,12 @@ static rc_code check_budget(rc_pickle *p)
     int64_t packed = rc_unpack_consumed_bytes(p->from);
     if (rc_unpack_packing(p->from) != RC_PACKING_NONE && p->window_byte > UNPACK_FREE_BYTES &&
         p->window_byte / MOST_UNPACK_RATIO > packed)
-        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "the file unpacks to more than %d times its size",
+        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT,
+                                "the file unpacks to more than %d times its size",
                                 MOST_UNPACK_RATIO);
     if (rc_arena_used_bytes(p->mem) > MOST_ARENA_BYTES)
-        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "the file needs more than 4 GiB to be read");
+        return rc_pickle_refuse(p, RC_REFUSAL_LIMIT,
+                                "the file needs more than 4 GiB to be read");
     return RC_OK;
 }
 
@@ -70,8 +72,8 @@ rc_code rc_pickle_check_length(rc_pickle *p, uint64_t n)
 {
     if (p->total_bytes >= 0 && n > (uint64_t)(p->total_bytes - rc_pickle_byte(p)))
         return rc_pickle_refuse(p, RC_REFUSAL_BAD_LENGTH,
-                                "a value of %" PRIu64 " bytes, but only %" PRId64 " are left", n,
-                                p->total_bytes - rc_pickle_byte(p));
+                                "a value of %" PRIu64 " bytes, but only %" PRId64 " are left",
+                                n, p->total_bytes - rc_pickle_byte(p));
     return RC_OK;
 }
 

@@ -69,7 +69,8 @@ rc_code rc_pickle_read_frame(rc_pickle *p, const rc_pv *items, size_t n, uint32_
     else if (rc_pv_kind_of(at[RC_KEY_NAME]) != RC_PV_STRING ||
              rc_pv_kind_of(at[RC_KEY_FILENAME]) != RC_PV_STRING ||
              !rc_pickle_int(p, at[RC_KEY_LINE], &frame.line, &is_high))
-        say(problem, RC_REFUSAL_BAD_TYPE, "a frame's name, filename or line has the wrong type");
+        say(problem, RC_REFUSAL_BAD_TYPE,
+            "a frame's name, filename or line has the wrong type");
     else {
         frame.name = rc_pv_id(at[RC_KEY_NAME]);
         frame.filename = rc_pv_id(at[RC_KEY_FILENAME]);

@@ -18,8 +18,8 @@ enum { GUARD_BYTES = 32, MOST_PUTS = 8, MOST_OBJECTS = 2 };
 
 typedef struct draft {
     rc_snapshot_event event;
-    uint32_t keys;   /* bit per key seen */
-    cursor last;     /* an opcode may begin up to here: GUARD_BYTES follow */
+    uint32_t keys;            /* bit per key seen */
+    cursor last;              /* an opcode may begin up to here: GUARD_BYTES follow */
     size_t put_at[MOST_PUTS]; /* SIZE_MAX: the next free index */
     uint32_t put_word[MOST_PUTS];
     size_t n_puts;
@@ -144,8 +144,7 @@ static cursor read_pair(rc_pickle *p, draft *d, cursor at)
     int64_t pair[2];
     if (!(at = read_int(at, &pair[0])) || !(at = read_int(at, &pair[1])) || *at != 0x86)
         return NULL;
-    const rc_pickle_pair *last =
-        p->pairs.n ? rc_pages_at(&p->pairs, p->pairs.n - 1) : NULL;
+    const rc_pickle_pair *last = p->pairs.n ? rc_pages_at(&p->pairs, p->pairs.n - 1) : NULL;
     if (!last || last->a != pair[0] || last->b != pair[1]) {
         void *elem;
         d->code = rc_pages_add(&p->pairs, &elem, p->err);

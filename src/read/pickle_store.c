@@ -162,8 +162,8 @@ static rc_code too_many(const char *what, rc_error *err)
                    what);
 }
 
-static rc_code add_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n, uint64_t n_total,
-                          uint32_t hash, uint32_t *id, rc_error *err)
+static rc_code add_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n,
+                          uint64_t n_total, uint32_t hash, uint32_t *id, rc_error *err)
 {
     if (names->strings.n > MOST_IDS)
         return too_many("strings", err);
@@ -177,8 +177,8 @@ static rc_code add_string(rc_snapshot_names *names, const unsigned char *bytes, 
     return set_add(&names->string_set, hash, *id, err);
 }
 
-static uint32_t find_string(const rc_snapshot_names *names, const unsigned char *bytes, size_t n,
-                            uint64_t n_total, uint32_t hash)
+static uint32_t find_string(const rc_snapshot_names *names, const unsigned char *bytes,
+                            size_t n, uint64_t n_total, uint32_t hash)
 {
     size_t at = set_first(&names->string_set, hash);
     for (uint32_t id; (id = set_next(&names->string_set, hash, &at)) != 0;) {
@@ -189,8 +189,8 @@ static uint32_t find_string(const rc_snapshot_names *names, const unsigned char 
     return 0;
 }
 
-rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,
-                        bool *is_new, rc_error *err)
+rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes,
+                                 size_t n_bytes, uint32_t *id, bool *is_new, rc_error *err)
 {
     uint32_t hash = hash_bytes(names->seed, bytes, n_bytes);
     *id = find_string(names, bytes, n_bytes, n_bytes, hash);
@@ -198,19 +198,20 @@ rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *
     return *is_new ? add_string(names, bytes, n_bytes, n_bytes, hash, id, err) : RC_OK;
 }
 
-rc_code rc_snapshot_names_long_string(rc_snapshot_names *names, const unsigned char *head, size_t n_head,
-                             uint64_t n_bytes, uint32_t hash, uint32_t *id, rc_error *err)
+rc_code rc_snapshot_names_long_string(rc_snapshot_names *names, const unsigned char *head,
+                                      size_t n_head, uint64_t n_bytes, uint32_t hash,
+                                      uint32_t *id, rc_error *err)
 {
     *id = find_string(names, head, n_head, n_bytes, hash);
     return *id ? RC_OK : add_string(names, head, n_head, n_bytes, hash, id, err);
 }
 
-rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_frame *frame, uint32_t *id,
-                       rc_error *err)
+rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_frame *frame,
+                                uint32_t *id, rc_error *err)
 {
-    uint32_t hash = rc_stack_hash(
-        rc_stack_hash(rc_stack_hash(names->seed, frame->name), frame->filename),
-        (uint32_t)frame->line);
+    uint32_t hash =
+        rc_stack_hash(rc_stack_hash(rc_stack_hash(names->seed, frame->name), frame->filename),
+                      (uint32_t)frame->line);
     size_t at = set_first(&names->frame_set, hash);
     while ((*id = set_next(&names->frame_set, hash, &at)) != 0) {
         const rc_snapshot_frame *f = rc_pages_at(&names->frames, *id);
@@ -226,8 +227,8 @@ rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_fram
     return set_add(&names->frame_set, hash, *id, err);
 }
 
-rc_code rc_snapshot_names_stack(rc_snapshot_names *names, const uint32_t *frames, size_t n, uint32_t hash,
-                       uint32_t *id, rc_error *err)
+rc_code rc_snapshot_names_stack(rc_snapshot_names *names, const uint32_t *frames, size_t n,
+                                uint32_t hash, uint32_t *id, rc_error *err)
 {
     if (n == 0) {
         *id = RC_STACK_EMPTY;
@@ -258,15 +259,16 @@ rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error
 #include "defs/snapshot_words.def"
 #undef RC_WORD
     };
-    *names = (rc_snapshot_names){.mem = mem,
-                        .bump = {.mem = mem},
-                        .seed = (uint32_t)((uintptr_t)names >> 4) * 0x85EBCA6Bu,
-                        .strings = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_string)},
-                        .frames = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_frame)},
-                        .stacks = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_stack)},
-                        .string_set = {.mem = mem},
-                        .frame_set = {.mem = mem},
-                        .stack_set = {.mem = mem}};
+    *names =
+        (rc_snapshot_names){.mem = mem,
+                            .bump = {.mem = mem},
+                            .seed = (uint32_t)((uintptr_t)names >> 4) * 0x85EBCA6Bu,
+                            .strings = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_string)},
+                            .frames = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_frame)},
+                            .stacks = {.mem = mem, .elem_bytes = sizeof(rc_snapshot_stack)},
+                            .string_set = {.mem = mem},
+                            .frame_set = {.mem = mem},
+                            .stack_set = {.mem = mem}};
     void *elem;
     RC_TRY(rc_pages_add(&names->strings, &elem, err));
     *(rc_snapshot_string *)elem = (rc_snapshot_string){"", 0, 0};
@@ -276,8 +278,8 @@ rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error
     for (size_t i = 1; i < sizeof words / sizeof *words; i++) {
         uint32_t id;
         bool is_new;
-        RC_TRY(rc_snapshot_names_string(names, (const unsigned char *)words[i], strlen(words[i]), &id,
-                               &is_new, err));
+        RC_TRY(rc_snapshot_names_string(names, (const unsigned char *)words[i],
+                                        strlen(words[i]), &id, &is_new, err));
         RC_ASSERT(id == i);
     }
     return RC_OK;

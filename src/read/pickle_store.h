@@ -81,15 +81,16 @@ RC_MUST_CHECK
 rc_code rc_snapshot_names_make(rc_arena *mem, rc_snapshot_names *names, rc_error *err);
 /* The id of these bytes; *is_new tells whether they had not been seen (and so not been checked). */
 RC_MUST_CHECK
-rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes, size_t n_bytes, uint32_t *id,
-                        bool *is_new, rc_error *err);
+rc_code rc_snapshot_names_string(rc_snapshot_names *names, const unsigned char *bytes,
+                                 size_t n_bytes, uint32_t *id, bool *is_new, rc_error *err);
 /* The same for a string of which only the beginning is kept. */
 RC_MUST_CHECK
-rc_code rc_snapshot_names_long_string(rc_snapshot_names *names, const unsigned char *head, size_t n_head,
-                             uint64_t n_bytes, uint32_t hash, uint32_t *id, rc_error *err);
+rc_code rc_snapshot_names_long_string(rc_snapshot_names *names, const unsigned char *head,
+                                      size_t n_head, uint64_t n_bytes, uint32_t hash,
+                                      uint32_t *id, rc_error *err);
 RC_MUST_CHECK
-rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_frame *frame, uint32_t *id,
-                       rc_error *err);
+rc_code rc_snapshot_names_frame(rc_snapshot_names *names, const rc_snapshot_frame *frame,
+                                uint32_t *id, rc_error *err);
 
 /* Hash of a list of frame ids, taken one at a time from the names' seed on. */
 static inline uint32_t rc_stack_hash(uint32_t hash, uint32_t frame)
@@ -97,8 +98,8 @@ static inline uint32_t rc_stack_hash(uint32_t hash, uint32_t frame)
     return (hash ^ frame) * 0x9E3779B1u + (hash >> 15);
 }
 RC_MUST_CHECK
-rc_code rc_snapshot_names_stack(rc_snapshot_names *names, const uint32_t *frames, size_t n, uint32_t hash,
-                       uint32_t *id, rc_error *err);
+rc_code rc_snapshot_names_stack(rc_snapshot_names *names, const uint32_t *frames, size_t n,
+                                uint32_t hash, uint32_t *id, rc_error *err);
 
 /* Well-formed UTF-8, surrogates allowed (Python writes them for undecodable file names). `n_cut` bytes
  * at the end may be the beginning of a longer sequence. */

@@ -55,8 +55,8 @@ static rc_code read_number(walk *w, rc_pv v, const number_rule *rule, int64_t *o
 {
     bool is_high = false;
     if (!v)
-        return rule->is_needed ? rc_pickle_refuse(w->p, RC_REFUSAL_MISSING_KEY, "%s has no '%s'",
-                                                  rule->where, rule->key)
+        return rule->is_needed ? rc_pickle_refuse(w->p, RC_REFUSAL_MISSING_KEY,
+                                                  "%s has no '%s'", rule->where, rule->key)
                                : RC_OK;
     if (!rc_pickle_int(w->p, v, out, &is_high))
         return rc_pickle_refuse(w->p, RC_REFUSAL_BAD_TYPE, "'%s' of %s is no int", rule->key,
@@ -150,12 +150,13 @@ static rc_pv history_frames(const walk *w, rc_pv history)
 static rc_code read_block(walk *w, rc_pv v, uint64_t running_addr, rc_snapshot_block *block)
 {
     static const number_rule size = {"a block", "size", true, false, 0, MOST_SIZE_BYTES};
-    static const number_rule requested = {"a block", "requested_size", false, false, 0,
-                                          MOST_SIZE_BYTES};
+    static const number_rule requested = {"a block", "requested_size", false, false,
+                                          0,         MOST_SIZE_BYTES};
     const rc_pickle_box *dict;
     RC_TRY(take_dict(w, v, "a block", &dict));
     RC_TRY(read_size(w, find(dict, RC_KEY_SIZE), &size, &block->size_bytes));
-    RC_TRY(read_size(w, find(dict, RC_KEY_REQUESTED_SIZE), &requested, &block->requested_bytes));
+    RC_TRY(
+        read_size(w, find(dict, RC_KEY_REQUESTED_SIZE), &requested, &block->requested_bytes));
     block->addr = running_addr;
     RC_TRY(read_addr(w, find(dict, RC_KEY_ADDRESS), "a block", false, &block->addr));
     rc_pv state = find(dict, RC_KEY_STATE);
@@ -219,9 +220,10 @@ static rc_code read_blocks(walk *w, const rc_pickle_box *list, rc_snapshot_segme
 static rc_code read_segment(walk *w, const rc_pickle_box *dict, rc_snapshot_segment *segment)
 {
     static const number_rule device = {"a segment", "device", false, false, 0, MOST_DEVICE};
-    static const number_rule total = {"a segment", "total_size", true, false, 0,
-                                      MOST_SIZE_BYTES};
-    static const number_rule stream = {"a segment", "stream", false, true, INT64_MIN, INT64_MAX};
+    static const number_rule total = {"a segment", "total_size",   true, false,
+                                      0,           MOST_SIZE_BYTES};
+    static const number_rule stream = {"a segment", "stream",  false,
+                                       true,        INT64_MIN, INT64_MAX};
     int64_t number = 0;
     RC_TRY(read_number(w, find(dict, RC_KEY_DEVICE), &device, &number));
     segment->device = (int)number;
@@ -362,8 +364,8 @@ static void read_ring(walk *w, rc_pv entries, rc_pv overflowed)
         if (trace->device < 0)
             continue;
         uint32_t at = (uint32_t)trace->device;
-        if (at < n_max->n && !rc_pickle_int(w->p, n_max->items[at], &trace->ring_max_entries,
-                                            &is_high))
+        if (at < n_max->n &&
+            !rc_pickle_int(w->p, n_max->items[at], &trace->ring_max_entries, &is_high))
             trace->ring_max_entries = -1;
         if (at < lost->n && rc_pv_kind_of(lost->items[at]) == RC_PV_BOOL)
             trace->has_overflowed = (int)rc_pv_id(lost->items[at]);
@@ -516,9 +518,9 @@ rc_code rc_snapshot_read_bytes(const void *bytes, size_t n_bytes, const rc_snaps
 const char *rc_snapshot_refusal_name(rc_refusal refusal)
 {
     static const char *const names[RC_REFUSAL_COUNT] = {
-        "none",         "EMPTY",     "NOT_PICKLE", "COMPRESSED",  "BAD_PROTOCOL", "TRUNCATED",
-        "BAD_LENGTH",   "BAD_MEMO",  "STACK",      "TOO_DEEP",    "CODE",         "BAD_OPCODE",
-        "INT_RANGE",    "BAD_UTF8",  "BAD_TYPE",   "BAD_VALUE",   "MISSING_KEY",  "LIMIT"};
+        "none",       "EMPTY",    "NOT_PICKLE", "COMPRESSED", "BAD_PROTOCOL", "TRUNCATED",
+        "BAD_LENGTH", "BAD_MEMO", "STACK",      "TOO_DEEP",   "CODE",         "BAD_OPCODE",
+        "INT_RANGE",  "BAD_UTF8", "BAD_TYPE",   "BAD_VALUE",  "MISSING_KEY",  "LIMIT"};
     return refusal < RC_REFUSAL_COUNT ? names[refusal] : "none";
 }
 

@@ -43,7 +43,8 @@ static rc_where here(const rc_unpack *from)
 }
 
 /* Raw bytes; fewer than `room` only at the end. */
-static rc_code read_raw(rc_unpack *from, unsigned char *to, size_t room, size_t *n, rc_error *err)
+static rc_code read_raw(rc_unpack *from, unsigned char *to, size_t room, size_t *n,
+                        rc_error *err)
 {
     if (from->file) {
         *n = fread(to, 1, room, from->file);
@@ -250,7 +251,8 @@ static rc_code read_packed(rc_unpack *from, unsigned char *to, size_t room, size
     return RC_OK;
 }
 
-rc_code rc_unpack_read(rc_unpack *from, unsigned char *to, size_t room, size_t *n, rc_error *err)
+rc_code rc_unpack_read(rc_unpack *from, unsigned char *to, size_t room, size_t *n,
+                       rc_error *err)
 {
     *n = 0;
     if (from->packing == RC_PACKING_NONE)

@@ -12,14 +12,22 @@
 
 #include <inttypes.h>
 
-enum { WIDTH = 1200, PANEL = 380, LEFT = 90, RIGHT = 20, TOP = 56, GAP = 44, PLOT = WIDTH - LEFT - RIGHT };
+enum {
+    WIDTH = 1200,
+    PANEL = 380,
+    LEFT = 90,
+    RIGHT = 20,
+    TOP = 56,
+    GAP = 44,
+    PLOT = WIDTH - LEFT - RIGHT
+};
 
 /* 12 hues that stay apart for most colour vision, then the same lighter (after Okabe and Ito 2008). */
 static const char *const colours[] = {
-    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#b8a800", "#7b4ea3",
-    "#8c564b", "#17becf", "#637939", "#e7298a", "#6baed6", "#fdbf6f", "#66c2a5", "#fc8d62",
-    "#e5c494", "#9ecae1", "#d9d35a", "#b39ddb", "#c49c94", "#9edae5", "#b5cf6b", "#f4a6cd",
-    "#969696", "#bdbdbd", "#737373", "#525252"};
+    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#b8a800",
+    "#7b4ea3", "#8c564b", "#17becf", "#637939", "#e7298a", "#6baed6", "#fdbf6f",
+    "#66c2a5", "#fc8d62", "#e5c494", "#9ecae1", "#d9d35a", "#b39ddb", "#c49c94",
+    "#9edae5", "#b5cf6b", "#f4a6cd", "#969696", "#bdbdbd", "#737373", "#525252"};
 enum { N_COLOURS = sizeof colours / sizeof *colours };
 
 static int64_t total_at(const rc_timeline *t, const rc_timeline_run *run, size_t column)
@@ -113,10 +121,11 @@ static void put_axes(const panel *p, const rc_axis *x)
     char buf[48];
     for (int k = 0; k < rc_axis_count(&p->y); k++) {
         double y = rc_axis_at(&p->y, p->y.low + k * p->y.step);
-        fprintf(p->to,
-                "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"currentColor\" "
-                "stroke-opacity=\".15\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                LEFT, LEFT + PLOT, y, y, LEFT - 6, y + 4, rc_axis_label(&p->y, k, buf));
+        fprintf(
+            p->to,
+            "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"currentColor\" "
+            "stroke-opacity=\".15\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+            LEFT, LEFT + PLOT, y, y, LEFT - 6, y + 4, rc_axis_label(&p->y, k, buf));
     }
     for (int k = 0; k < rc_axis_count(x); k++) {
         double at = x->low + k * x->step;
@@ -256,9 +265,10 @@ rc_code rc_timeline_write_html(const rc_timeline *t, FILE *to, rc_error *err)
     fputs(rc_timeline_page_style, to);
     fputs("<h1>", to);
     rc_html_escape(t->title, to);
-    fputs("</h1>\n<p id=\"hint\">wheel: zoom; drag: move; double click: all; click a name: hide "
-          "or show</p>\n<div id=\"legend\">",
-          to);
+    fputs(
+        "</h1>\n<p id=\"hint\">wheel: zoom; drag: move; double click: all; click a name: hide "
+        "or show</p>\n<div id=\"legend\">",
+        to);
     for (size_t k = 0; k < t->n_layers; k++) {
         fprintf(to, "<button type=\"button\"><i style=\"background:%s\"></i><span>",
                 colours[k % N_COLOURS]);

@@ -28,10 +28,12 @@ static void write_reports(const rc_snapshot *snapshot, rc_arena *mem)
     if (!to)
         to = fopen("/dev/null", "w");
     for (int is_brief = 0; is_brief < 2; is_brief++) {
-        const rc_snapshot_view view = {.device = -1, .n_top = is_brief * 5, .is_brief = is_brief};
+        const rc_snapshot_view view = {
+            .device = -1, .n_top = is_brief * 5, .is_brief = is_brief};
         rc_report overview = {0}, live = {0}, both = {0};
         if (rc_snapshot_overview(snapshot, &view, &overview, NULL) == RC_OK)
-            (void)!rc_report_write(&overview, is_brief ? RC_FORMAT_TEXT : RC_FORMAT_JSON, to, NULL);
+            (void)!rc_report_write(&overview, is_brief ? RC_FORMAT_TEXT : RC_FORMAT_JSON, to,
+                                   NULL);
         if (rc_snapshot_live_report(snapshot, RC_LIVE_MOMENT, &view, &live, NULL) == RC_OK)
             (void)!rc_report_write(&live, RC_FORMAT_MD, to, NULL);
         if (rc_snapshot_compare(snapshot, snapshot, &view, mem, &both, NULL) == RC_OK)
@@ -46,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rc_refusal refusal;
     rc_error err = {0};
     const rc_moment moment = {RC_MOMENT_INDEX, 2};
-    rc_code code = rc_snapshot_make_bytes(data, size, &moment, NULL, mem, &snapshot, &refusal, &err);
+    rc_code code =
+        rc_snapshot_make_bytes(data, size, &moment, NULL, mem, &snapshot, &refusal, &err);
     if (code == RC_OK) {
         if (err.code != RC_OK || refusal != RC_REFUSAL_NONE)
             abort();

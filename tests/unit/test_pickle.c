@@ -17,7 +17,7 @@
 #define EMPTY_SNAP "\x80\x02}(X\x08\0\0\0segments]X\x0D\0\0\0device_traces]"
 #define SNAP(value) EMPTY_SNAP "X\x01\0\0\0x" value "u."
 /* One event in one trace; `fields` are its pairs. */
-#define EVENT(fields) \
+#define EVENT(fields)                                                                          \
     "\x80\x02}(X\x08\0\0\0segments]X\x0D\0\0\0device_traces](](}(" fields "ueeu."
 
 static const struct refused {
@@ -29,7 +29,10 @@ static const struct refused {
     {"nothing", BYTES(""), RC_REFUSAL_EMPTY},
     {"text", BYTES("{\"segments\": []}"), RC_REFUSAL_NOT_PICKLE},
     {"zip", BYTES("PK\x03\x04rest"), RC_REFUSAL_COMPRESSED},
-    {"xz", BYTES("\xFD" "7zXZ\0rest"), RC_REFUSAL_COMPRESSED},
+    {"xz",
+     BYTES("\xFD"
+           "7zXZ\0rest"),
+     RC_REFUSAL_COMPRESSED},
     {"cut gzip", BYTES("\x1F\x8B\x08\0\0\0\0\0"), RC_REFUSAL_COMPRESSED},
     {"protocol 1", BYTES("\x80\x01}."), RC_REFUSAL_BAD_PROTOCOL},
     {"protocol 6", BYTES("\x80\x06}."), RC_REFUSAL_BAD_PROTOCOL},
@@ -37,7 +40,8 @@ static const struct refused {
     {"only a protocol", BYTES("\x80\x04"), RC_REFUSAL_TRUNCATED},
     {"no stop", BYTES("\x80\x04}"), RC_REFUSAL_TRUNCATED},
     {"half an int", BYTES("\x80\x04J\x01\x02"), RC_REFUSAL_TRUNCATED},
-    {"long frame", BYTES("\x80\x04\x95\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF}."), RC_REFUSAL_TRUNCATED},
+    {"long frame", BYTES("\x80\x04\x95\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF}."),
+     RC_REFUSAL_TRUNCATED},
     {"long string", BYTES("\x80\x04X\xFF\xFF\xFF\xFFx."), RC_REFUSAL_BAD_LENGTH},
     {"string of 2^63", BYTES("\x80\x04\x8D\0\0\0\0\0\0\0\x80x."), RC_REFUSAL_BAD_LENGTH},
     {"bytes of 2^64-1", BYTES("\x80\x04\x8E\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF."),
@@ -55,14 +59,23 @@ static const struct refused {
     {"memoize a mark", BYTES("\x80\x04(\x94."), RC_REFUSAL_STACK},
     {"no mark", BYTES("\x80\x04]e."), RC_REFUSAL_STACK},
     {"odd pairs", BYTES(SNAP("}(X\x01\0\0\0au")), RC_REFUSAL_STACK},
-    {"append to an int", BYTES("\x80\x04K\x01K\x02" "a."), RC_REFUSAL_STACK},
+    {"append to an int",
+     BYTES("\x80\x04K\x01K\x02"
+           "a."),
+     RC_REFUSAL_STACK},
     {"items into a list", BYTES("\x80\x04]K\x01K\x02s."), RC_REFUSAL_STACK},
     {"stop with two", BYTES("\x80\x04}}."), RC_REFUSAL_STACK},
     {"stop in a mark", BYTES("\x80\x04}(."), RC_REFUSAL_STACK},
-    {"pop nothing", BYTES("\x80\x04" "0."), RC_REFUSAL_STACK},
+    {"pop nothing",
+     BYTES("\x80\x04"
+           "0."),
+     RC_REFUSAL_STACK},
     {"tuple over a mark", BYTES("\x80\x04K\x01(K\x02\x86."), RC_REFUSAL_STACK},
     {"list as a key", BYTES("\x80\x04}]K\x01s."), RC_REFUSAL_BAD_TYPE},
-    {"global", BYTES("\x80\x02" "cos\nsystem\n."), RC_REFUSAL_CODE},
+    {"global",
+     BYTES("\x80\x02"
+           "cos\nsystem\n."),
+     RC_REFUSAL_CODE},
     {"stack global", BYTES(SNAP("X\x02\0\0\0osX\x06\0\0\0system\x93")), RC_REFUSAL_CODE},
     {"reduce", BYTES(SNAP("NNR")), RC_REFUSAL_CODE},
     {"build", BYTES(SNAP("}}b")), RC_REFUSAL_CODE},
@@ -86,12 +99,15 @@ static const struct refused {
     {"an empty list", BYTES("\x80\x04]."), RC_REFUSAL_BAD_TYPE},
     {"an empty dict", BYTES("\x80\x04}."), RC_REFUSAL_MISSING_KEY},
     {"traces a dict", BYTES("\x80\x02}X\x0D\0\0\0device_traces}s."), RC_REFUSAL_BAD_TYPE},
-    {"an event an int", BYTES("\x80\x02}X\x0D\0\0\0device_traces](](K\x01K\x02" "ees."),
+    {"an event an int",
+     BYTES("\x80\x02}X\x0D\0\0\0device_traces](](K\x01K\x02"
+           "ees."),
      RC_REFUSAL_BAD_TYPE},
     {"event without action", BYTES(EVENT("X\x04\0\0\0sizeK\x01")), RC_REFUSAL_MISSING_KEY},
     {"alloc without size", BYTES(EVENT("X\x06\0\0\0actionX\x05\0\0\0alloc")),
      RC_REFUSAL_MISSING_KEY},
-    {"alloc without addr", BYTES(EVENT("X\x06\0\0\0actionX\x05\0\0\0allocX\x04\0\0\0sizeK\x01")),
+    {"alloc without addr",
+     BYTES(EVENT("X\x06\0\0\0actionX\x05\0\0\0allocX\x04\0\0\0sizeK\x01")),
      RC_REFUSAL_MISSING_KEY},
     {"size a bool",
      BYTES(EVENT("X\x06\0\0\0actionX\x05\0\0\0allocX\x04\0\0\0size\x88X\x04\0\0\0addrK\x01")),
@@ -105,10 +121,12 @@ static const struct refused {
                  "X\x06\0\0\0frames](X\x01\0\0\0fe")),
      RC_REFUSAL_BAD_TYPE},
     {"an event twice",
-     BYTES("\x80\x02}X\x0D\0\0\0device_traces](](}q\x01(X\x06\0\0\0actionX\x01\0\0\0nuh\x01" "ees."),
+     BYTES("\x80\x02}X\x0D\0\0\0device_traces](](}q\x01(X\x06\0\0\0actionX\x01\0\0\0nuh\x01"
+           "ees."),
      RC_REFUSAL_LIMIT},
     {"a trace twice",
-     BYTES("\x80\x02}X\x0D\0\0\0device_traces](]q\x01(}(X\x06\0\0\0actionX\x01\0\0\0nueh\x01" "es."),
+     BYTES("\x80\x02}X\x0D\0\0\0device_traces](]q\x01(}(X\x06\0\0\0actionX\x01\0\0\0nueh\x01"
+           "es."),
      RC_REFUSAL_LIMIT},
     {"an event changed later",
      BYTES("\x80\x02}X\x0D\0\0\0device_traces](](}q\x01(X\x06\0\0\0actionX\x01\0\0\0nu"
@@ -147,15 +165,24 @@ static const struct {
 } fine[] = {
     {"nothing recorded", BYTES(SNAP("N")), 0},
     {"bytes and floats nobody reads", BYTES(SNAP("(C\x01zG\x3F\xE0\0\0\0\0\0\0t")), 0},
-    {"a cycle nobody reads", BYTES(SNAP("]q\x05(h\x05" "e")), 0},
+    {"a cycle nobody reads",
+     BYTES(SNAP("]q\x05(h\x05"
+                "e")),
+     0},
     {"2^64-1 and -2^63",
      BYTES(SNAP("(\x8A\x09\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\x8A\x08\0\0\0\0\0\0\0\x80t")), 0},
     {"an int without bytes", BYTES(SNAP("\x8A\0")), 0},
-    {"dup and pop", BYTES(SNAP("N2" "0")), 0},
+    {"dup and pop",
+     BYTES(SNAP("N2"
+                "0")),
+     0},
     {"pop to a mark", BYTES(SNAP("N(NN1")), 0},
     {"a surrogate", BYTES(SNAP("X\x03\0\0\0\xED\xB3\xA9")), 0},
     {"a short frame", BYTES("\x80\x04\x95\x01\0\0\0\0\0\0\0}X\x08\0\0\0segments]s."), 0},
-    {"rubbish after the end", BYTES(SNAP("N") "\0\0\xFF" "cos\n"), 0},
+    {"rubbish after the end",
+     BYTES(SNAP("N") "\0\0\xFF"
+                     "cos\n"),
+     0},
     {"a key twice: the last wins",
      BYTES(EVENT("X\x06\0\0\0actionX\x05\0\0\0allocX\x04\0\0\0sizeNX\x04\0\0\0sizeK\x01"
                  "X\x04\0\0\0addrK\x01")),

@@ -27,30 +27,40 @@ static const struct site {
     frame_text frames[5];
     int n_frames;
 } sites[N_SITES] = {
-    {"mlp", "forward", "forward@mlp.py:88",
+    {"mlp",
+     "forward",
+     "forward@mlp.py:88",
      {{"torch::unwind::unwind()", "??", 0},
       {"_call_impl", "/usr/lib/python3.12/dist-packages/torch/nn/modules/module.py", 1750},
       {"forward", "/opt/megatron-lm/megatron/core/transformer/mlp.py", 88},
       {"forward_step", "/opt/megatron-lm/pretrain_gpt.py", 20},
       {"train", "/opt/megatron-lm/megatron/training/training.py", 700}},
      5},
-    {"core_attn", "recompute", "forward@dot_product_attention.py:12",
+    {"core_attn",
+     "recompute",
+     "forward@dot_product_attention.py:12",
      {{"forward", "/opt/megatron-lm/megatron/core/transformer/dot_product_attention.py", 12},
       {"backward", "/opt/megatron-lm/megatron/core/tensor_parallel/random.py", 400},
       {"apply", "/usr/lib/python3.12/dist-packages/torch/autograd/function.py", 300}},
      3},
-    {"core_attn", "backward", "forward@dot_product_attention.py:12",
+    {"core_attn",
+     "backward",
+     "forward@dot_product_attention.py:12",
      {{"forward", "/opt/megatron-lm/megatron/core/transformer/dot_product_attention.py", 12},
-      {"_engine_run_backward", "/usr/lib/python3.12/dist-packages/torch/autograd/graph.py", 820},
+      {"_engine_run_backward", "/usr/lib/python3.12/dist-packages/torch/autograd/graph.py",
+       820},
       {"backward", "/opt/megatron-lm/megatron/core/tensor_parallel/random.py", 410}},
      3},
-    {"optimizer_state", "optimizer", "step@optimizer.py:33",
+    {"optimizer_state",
+     "optimizer",
+     "step@optimizer.py:33",
      {{"_init_group", "/usr/lib/python3.12/dist-packages/torch/optim/adam.py", 150},
       {"step", "/opt/megatron-lm/megatron/core/optimizer/optimizer.py", 33}},
      2},
-    {"unattributed", "no_frames", "torch::unwind::unwind()@??:0",
-     {{"torch::unwind::unwind()", "??", 0},
-      {"at::native::gelu_backward", "Activation.cpp", 0}},
+    {"unattributed",
+     "no_frames",
+     "torch::unwind::unwind()@??:0",
+     {{"torch::unwind::unwind()", "??", 0}, {"at::native::gelu_backward", "Activation.cpp", 0}},
      2}};
 
 typedef struct event {
@@ -358,7 +368,8 @@ static void every_generation_and_writer_gives_the_truth(void **state)
             rc_snapshot *snapshot;
             rc_error err = {0};
             write_snapshot(&w, &generations[i], &t);
-            if (rc_snapshot_make_bytes(w.at, w.n, NULL, NULL, mem, &snapshot, NULL, &err) != RC_OK)
+            if (rc_snapshot_make_bytes(w.at, w.n, NULL, NULL, mem, &snapshot, NULL, &err) !=
+                RC_OK)
                 fail_msg("%s: %s", generations[i].name, err.msg);
             expect_truth(snapshot, &generations[i], &t);
             rc_arena_close(mem);
@@ -388,7 +399,8 @@ static void the_live_set_at_any_event_is_exact(void **state)
         rc_snapshot *snapshot;
         const rc_moment moment = {RC_MOMENT_INDEX, at[k]};
         assert_int_equal(
-            rc_snapshot_make_bytes(w.at, w.n, &moment, NULL, mem, &snapshot, NULL, NULL), RC_OK);
+            rc_snapshot_make_bytes(w.at, w.n, &moment, NULL, mem, &snapshot, NULL, NULL),
+            RC_OK);
         const rc_live_set *set = &snapshot->devices[0].moment;
         assert_true(set->is_set);
         assert_int_equal(set->event_index, at[k] < t.n ? at[k] : t.n - 1);
@@ -464,7 +476,8 @@ static void every_failed_allocation_is_clean(void **state)
         rc_report report = {0};
         rc_error err = {0};
         rc_arena_fail_after(mem, n);
-        rc_code code = rc_snapshot_make_bytes(w.at, w.n, NULL, NULL, mem, &snapshot, NULL, &err);
+        rc_code code =
+            rc_snapshot_make_bytes(w.at, w.n, NULL, NULL, mem, &snapshot, NULL, &err);
         if (code == RC_OK)
             code = rc_snapshot_overview(snapshot, &view, &report, &err);
         rc_arena_close(mem);
