@@ -135,7 +135,8 @@ rc_code rc_shell_join(rc_shell_reader *r, rc_shell_word *word, const rc_shell_wo
     RC_TRY(add_word(r, &b, word, err));
     RC_TRY(add_word(r, &b, more, err));
     RC_TRY(finish(r, &b, &one, err));
-    *word = one.at[0];
+    if (one.n > 0)
+        *word = one.at[0];
     return RC_OK;
 }
 
