@@ -316,7 +316,7 @@ static void put_name(const frame *f, placed *p, double x, double y, const char *
     if (at_x + width > f->right)
         at_x = x - 9 - width;
     for (int k = 1; k < 12 && !is_free(p, at_x, at_y, width); k++)
-        at_y = y + 4 + (k % 2 ? 14 : -14) * ((k + 1) / 2);
+        at_y = y + 4 + (k % 2 ? 14.0 : -14.0) * (double)((k + 1) / 2);
     if (p->n < 64) {
         p->x[p->n] = at_x;
         p->y[p->n] = at_y;
