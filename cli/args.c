@@ -132,9 +132,9 @@ void rc_error_print(const rc_error *err, bool has_trace, FILE *to)
 {
     const rc_where *where = &err->where;
     char safe[4096];
-    const char *file = where->file ? rc_text_printable(where->file, strlen(where->file), safe,
-                                                       sizeof safe)
-                                   : NULL;
+    const char *file =
+        where->file ? rc_text_printable(where->file, strlen(where->file), safe, sizeof safe)
+                    : NULL;
     if (file && where->line)
         fprintf(to, "%s:%d:%d: ", file, where->line, where->col);
     else if (file)

@@ -29,14 +29,14 @@ enum { RC_RULE_ID_ROOM = 80 };
 
 /* A row of the table. */
 typedef struct rc_rule_facts {
-    const char *name;   /* as in C: words joined by _ */
+    const char *name; /* as in C: words joined by _ */
     rc_layer layer;
     rc_level level;
     const char *range;  /* releases of Megatron Core: "0.16-", "0.15-0.15", "" for all */
     const char *fields; /* the settings at fault, most blamed first, split by spaces */
     const char *raises; /* "ValueError TC 1903": what happens, and where */
     const char *reason;
-    const char *fix;    /* overrides, then " | " and words; either part may be empty */
+    const char *fix; /* overrides, then " | " and words; either part may be empty */
 } rc_rule_facts;
 
 RC_API size_t rc_rule_count(void);
@@ -64,21 +64,23 @@ RC_API rc_check_target rc_check_find_target(const rc_config *cfg);
 
 typedef struct rc_check_options {
     rc_check_target target;
-    const char *megatron;    /* release of Megatron Core: "0.16", "main"; NULL is main */
+    const char *megatron;           /* release of Megatron Core: "0.16", "main"; NULL is main */
     const char *transformer_engine; /* "2.9.0"; NULL is new enough for everything */
-    bool has_advice;         /* also the rules of our own */
+    bool has_advice;                /* also the rules of our own */
 } rc_check_options;
 
 typedef struct rc_check {
-    rc_findings findings; /* errors in firing order, then warnings and notes in emission order */
+    rc_findings
+        findings; /* errors in firing order, then warnings and notes in emission order */
     const rc_rule_facts **rules; /* [findings.n] the row of each finding */
-    const rc_doc **fixes; /* [findings.n] MAP of settings that mend it, or NULL */
-    size_t first;         /* the finding the framework dies of, findings.n when it is accepted */
-    bool is_accepted;     /* by the target: no error at all */
+    const rc_doc **fixes;        /* [findings.n] MAP of settings that mend it, or NULL */
+    size_t first;     /* the finding the framework dies of, findings.n when it is accepted */
+    bool is_accepted; /* by the target: no error at all */
     const char *exception; /* of the first, or NULL */
-    const char **warnings; /* what the framework itself warns, ids in emission order, up to its death */
+    const char *
+        *warnings; /* what the framework itself warns, ids in emission order, up to its death */
     size_t n_warnings;
-    const rc_doc *effective;       /* MAP: the four recompute settings as the framework leaves them */
+    const rc_doc *effective; /* MAP: the four recompute settings as the framework leaves them */
     const rc_doc *effective_other; /* MAP: other settings that it changed */
 } rc_check;
 

@@ -39,6 +39,7 @@ typedef struct rc_backend {
 } rc_backend;
 
 extern const rc_backend rc_backend_cpu;
-extern const rc_backend rc_backend_naive; /* plain loops, double accumulation: what tests trust */
+extern const rc_backend
+    rc_backend_naive; /* plain loops, double accumulation: what tests trust */
 
 #endif
