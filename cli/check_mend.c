@@ -174,23 +174,49 @@ static rc_code edit_scalar(editor *ed, const rc_doc *node, const char *text, rc_
     return n ? add_edit(ed, at, n, text, err) : cannot_edit(ed, node, err);
 }
 
-/* "- a" lines: the value moves behind the key as a flow list, the lines go. */
-static rc_code edit_block_list(editor *ed, const rc_doc *node, const char *text, rc_error *err)
+static bool has_item(const rc_doc *list, const rc_doc *item)
+{
+    for (const rc_doc *one = list->child; one; one = one->next)
+        if (item->text && strcmp(one->text, item->text) == 0)
+            return true;
+    return false;
+}
+
+/* Is every item of `value` in the file already, so that lines only have to go? */
+static bool is_shortened(const rc_doc *node, const rc_doc *value)
+{
+    if (value->kind != RC_DOC_LIST || !value->child)
+        return false;
+    for (const rc_doc *one = value->child; one; one = one->next)
+        if (!has_item(node, one))
+            return false;
+    return true;
+}
+
+/* "- a" lines: those of items that go are deleted; else the value moves behind the key as a flow
+ * list and all lines go. */
+static rc_code edit_block_list(editor *ed, const rc_doc *node, const rc_doc *value,
+                               const char *text, rc_error *err)
 {
     const char *spaced;
+    bool is_shorter = is_shortened(node, value);
     for (const rc_doc *item = node->child; item; item = item->next)
         if (item->kind == RC_DOC_LIST || item->kind == RC_DOC_MAP)
             return cannot_edit(ed, node, err);
     RC_TRY(rc_arena_printf(ed->mem, &spaced, err, " %s", text));
-    RC_TRY(add_edit(ed, after_colon(ed, node), 0, spaced, err));
+    if (!is_shorter)
+        RC_TRY(add_edit(ed, after_colon(ed, node), 0, spaced, err));
     for (const rc_doc *item = node->child; item; item = item->next) {
+        if (is_shorter && has_item(value, item))
+            continue;
         size_t at = line_start(ed, item->where.line);
         RC_TRY(add_edit(ed, at, line_start(ed, item->where.line + 1) - at, "", err));
     }
     return RC_OK;
 }
 
-static rc_code edit_value(editor *ed, const rc_doc *node, const char *text, rc_error *err)
+static rc_code edit_value(editor *ed, const rc_doc *node, const rc_doc *value, const char *text,
+                          rc_error *err)
 {
     if (node->kind == RC_DOC_MAP)
         return cannot_edit(ed, node, err);
@@ -198,7 +224,7 @@ static rc_code edit_value(editor *ed, const rc_doc *node, const char *text, rc_e
         return edit_scalar(ed, node, text, err);
     size_t at = offset_of(ed, node->where);
     if (at >= ed->n_bytes || ed->bytes[at] != '[')
-        return edit_block_list(ed, node, text, err);
+        return edit_block_list(ed, node, value, text, err);
     size_t n = flow_length(ed->bytes + at, ed->n_bytes - at);
     return n ? add_edit(ed, at, n, text, err) : cannot_edit(ed, node, err);
 }
@@ -245,7 +271,7 @@ static rc_code add_edits(editor *ed, const rc_subject *subject, const rc_doc *fi
         if (!node && subject->cfg->origin[field].kind == RC_FROM_FILE)
             node = subject->cfg->origin[field].node; /* under another name */
         if (node && node->key)
-            RC_TRY(edit_value(ed, node, text, err));
+            RC_TRY(edit_value(ed, node, value, text, err));
         else
             RC_TRY(insert_value(ed, file, rc_field_find(field)->key, text, err));
     }

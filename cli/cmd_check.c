@@ -180,7 +180,8 @@ static rc_code keep_unreadable(job *work, const char *path, const rc_error *why,
     return rc_arena_printf(work->mem, &subject->unreadable, err, "%s", why->msg);
 }
 
-static rc_code print_fix(job *work, const rc_check_inputs *inputs, const rc_subject *subject,
+/* Leaves the subject as it is with the fix, so that the exit status says what is left. */
+static rc_code print_fix(job *work, const rc_check_inputs *inputs, rc_subject *subject,
                          rc_error *err)
 {
     const rc_doc *fix;
@@ -196,6 +197,7 @@ static rc_code print_fix(job *work, const rc_check_inputs *inputs, const rc_subj
         fprintf(stderr, "%s: %s still needs a hand: %s\n", subject->path,
                 after.check->findings.at[after.check->first].rule,
                 after.check->findings.at[after.check->first].reason);
+    subject->check = after.check;
     return RC_OK;
 }
 
@@ -315,7 +317,7 @@ const rc_command rc_command_check = {
         "  recompute check configs/ --strict --json\n"
         "  recompute check --explain full-recompute-needs-method\n"
         "\n"
-        "Exit status: 0 clean, 1 a finding of level error (or warning, with --strict), 2 an "
+        "Exit status (with --fix, of what it leaves): 0 clean, 1 a finding of level error (or warning, with --strict), 2 an "
         "input that\n"
         "cannot be read.",
     .options = options,

@@ -71,6 +71,8 @@ static void per_layer(rc_core *core)
     if (is_local(core))
         router_pair(core);
     bool has_router = HAS(cuda_graph_modules, "moe_router");
+    if (is_te(core) && HAS(cuda_graph_modules, "full_iteration"))
+        RAISE(full_iteration_scope_needs_local); /* 0.16 and 0.17 */
     if (has_moe && has_router)
         RAISE(graph_moe_excludes_moe_router);
     if (is_te(core) && HAS(cuda_graph_modules, "moe_preprocess") && !has_router)

@@ -6,7 +6,7 @@ static void label(rc_core *core)
 {
     const rc_doc *n_layers = core->at[RC_CORE_mhc_recompute_layer_num];
     if (!ON(enable_mhc_connections))
-        RAISE(mhc_recompute_needs_mhc);
+        RAISE_ITEM(mhc_recompute_needs_mhc, "mhc");
     if (HAS(recompute_modules, "mlp"))
         RAISE(mhc_recompute_excludes_mlp);
     if (n_layers->kind != RC_DOC_NULL && (n_layers->kind != RC_DOC_INT || n_layers->i < 1))

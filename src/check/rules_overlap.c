@@ -11,7 +11,7 @@ static void overlap_recompute(rc_core *core)
     if (!IS_NULL(recompute_num_layers))
         RAISE(ep_overlap_excludes_recompute_num_layers);
     if (HAS(recompute_modules, "moe"))
-        RAISE(ep_overlap_excludes_moe_recompute);
+        RAISE_ITEM(ep_overlap_excludes_moe_recompute, "moe");
 }
 
 static void overlap_mtp(rc_core *core)

@@ -85,16 +85,16 @@ static void label_precision(rc_core *core)
 static void label_needs(rc_core *core)
 {
     if (HAS(recompute_modules, "moe_act") && !ON(moe_grouped_gemm))
-        RAISE(moe_act_recompute_needs_grouped_gemm);
+        RAISE_ITEM(moe_act_recompute_needs_grouped_gemm, "moe_act");
     if (HAS(recompute_modules, "mla_up_proj") && !ON(multi_latent_attention))
-        RAISE(mla_up_proj_recompute_needs_mla);
+        RAISE_ITEM(mla_up_proj_recompute_needs_mla, "mla_up_proj");
     if (HAS(recompute_modules, "gdn_norm_out") && !rc_core_is_delta_net(core))
-        RAISE(gdn_norm_out_recompute_needs_gdn);
+        RAISE_ITEM(gdn_norm_out_recompute_needs_gdn, "gdn_norm_out");
     if (HAS(recompute_modules, "core_attn"))
         WARN(warn_core_attn_recompute_may_be_needless);
     if (HAS(recompute_modules, "shared_experts") &&
         !IS_NULL(moe_shared_expert_intermediate_size) && ON(moe_shared_expert_overlap))
-        RAISE(shared_experts_recompute_excludes_overlap);
+        RAISE_ITEM(shared_experts_recompute_excludes_overlap, "shared_experts");
     label_precision(core);
 }
 

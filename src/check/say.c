@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "check/fix.h"
 
+#include <recompute/label.h>
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -138,6 +140,9 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
             &text, err,
             "\"%s\": ", rc_text_printable(hit->item, strlen(hit->item), safe, sizeof safe)));
     RC_TRY(rc_text_printf(&text, err, "%s", rule->reason));
+    if (hit->rule == RC_RULE_recompute_module_unknown && hit->item &&
+        rc_label_nearest(hit->item))
+        RC_TRY(rc_text_printf(&text, err, ", did you mean %s?", rc_label_nearest(hit->item)));
     if (rule->level == RC_LEVEL_ERROR && rc_say_level(core, hit) != RC_LEVEL_ERROR)
         RC_TRY(rc_text_printf(&text, err,
                               " (an error, unless a recipe sets what is default here)"));
@@ -211,7 +216,9 @@ static rc_code say_fix(const rc_core *core, const rc_rule_facts *rule, const rc_
     const char *settings, *words = rc_fix_words(rule);
     RC_TRY(rc_say_fix(fix, core->framework, " ", core->mem, &settings, err));
     if (*settings && words)
-        return rc_arena_printf(core->mem, out, err, "%s, %s", settings, words);
+        return rc_arena_printf(core->mem, out, err,
+                               strncmp(words, "or ", 3) == 0 ? "%s, %s" : "%s; %s", settings,
+                               words);
     if (*settings)
         *out = settings;
     else
@@ -229,7 +236,7 @@ rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
     RC_TRY(say_reason(core, hit, &out->reason, err));
     RC_TRY(rc_fix_make(core, hit, fix, err));
     RC_TRY(say_fix(core, rule, *fix, &out->fix, err));
-    if (*rule->raises)
+    if (strchr(rule->raises, ' '))
         RC_TRY(rc_arena_printf(core->mem, &out->source, err, "%s",
                                rc_rule_source(rule, source, sizeof source)));
     return RC_OK;
