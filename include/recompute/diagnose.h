@@ -129,7 +129,8 @@ RC_API rc_code rc_diagnosis_report(const rc_diagnosis *diagnosis, rc_arena *mem,
                                    rc_report *report, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err);
-/* The decision table itself, for `recompute list diagnoses`. */
+/* The decision table itself, for `recompute list diagnoses`. errors RC_E_BUG when a row names a
+ * step or a word that does not exist */
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err);
 

@@ -32,22 +32,18 @@ RC_API const char *rc_stage_name(rc_stage stage); /* "optimizer-init" */
 
 /* What a traceback shows besides the stage; bits. */
 typedef enum rc_frames {
-    RC_FRAMES_REPLAY = 1 << 0,     /* a recompute inside backward */
-    RC_FRAMES_LOGITS = 1 << 1,     /* output layer, loss, log-probabilities */
-    RC_FRAMES_EXPERTS = 1 << 2,    /* mixture-of-experts layer or dispatch */
-    RC_FRAMES_SCORES = 1 << 3,     /* unfused attention: scores, softmax */
-    RC_FRAMES_ENGINE = 1 << 4,     /* an inference engine inside the job */
-    RC_FRAMES_PINNED = 1 << 5,     /* pinned host memory */
-    RC_FRAMES_OFFLOAD = 1 << 6,    /* moving tensors back from the host */
-    RC_FRAMES_MODEL_CALL = 1 << 7, /* some module's forward ran */
+    RC_FRAMES_REPLAY = 1 << 0,  /* a recompute inside backward */
+    RC_FRAMES_LOGITS = 1 << 1,  /* output layer, loss, log-probabilities */
+    RC_FRAMES_EXPERTS = 1 << 2, /* mixture-of-experts layer or dispatch */
+    RC_FRAMES_SCORES = 1 << 3,  /* unfused attention: scores, softmax */
+    RC_FRAMES_ENGINE = 1 << 4,  /* an inference engine inside the job */
+    RC_FRAMES_PINNED = 1 << 5,  /* pinned host memory */
     /* whose code the frames are */
-    RC_FRAMES_MEGATRON = 1 << 8,
-    RC_FRAMES_BRIDGE = 1 << 9,
-    RC_FRAMES_HF = 1 << 10,
-    RC_FRAMES_DEEPSPEED = 1 << 11,
-    RC_FRAMES_VERL = 1 << 12,
-    RC_FRAMES_LIGHTNING = 1 << 13,
-    RC_FRAMES_FSDP = 1 << 14
+    RC_FRAMES_MEGATRON = 1 << 6,
+    RC_FRAMES_BRIDGE = 1 << 7,
+    RC_FRAMES_HF = 1 << 8,
+    RC_FRAMES_DEEPSPEED = 1 << 9,
+    RC_FRAMES_VERL = 1 << 10
 } rc_frames;
 /* These name the tensor, so only the innermost frames count. */
 #define RC_FRAMES_TENSOR ((unsigned)(RC_FRAMES_LOGITS | RC_FRAMES_SCORES))
@@ -150,7 +146,6 @@ typedef struct rc_log_train {
     int64_t global_batch, consumed_samples;
     int64_t n_zero_grad, n_nan_grad, n_without_loss, n_same_loss;
     rc_where where; /* the last line */
-    rc_where first_where;
 } rc_log_train;
 
 /* Megatron's and Bridge's estimate block. */
@@ -191,13 +186,11 @@ typedef struct rc_log {
     int64_t saved_tensors, replayed_tensors; /* counts that differ; RC_LOG_UNKNOWN */
     int64_t exit_code; /* of a rank that died; RC_LOG_UNKNOWN - 1 if none */
     int exit_rank, exit_local_rank;
-    int64_t host_requested_bytes;
     double host_percent; /* host memory in use, NAN */
     double host_used_gib;
     int first_rank;      /* of the first prefixed traceback or failure */
     rc_where last_error; /* of the last exception's message */
     rc_stage phase;      /* the last mark: coarse */
-    rc_where phase_where;
     rc_stage last_stage; /* of the last traceback, finished or cut */
     unsigned last_frames;
     unsigned seen_frames; /* rc_frames of all tracebacks */

@@ -323,10 +323,6 @@ SEE(RANKS_DIFFER)
 {
     return d->spread_percent >= SPREAD_PERCENT;
 }
-SEE(STAGES_DIFFER)
-{
-    return see_RANKS_DIFFER(d) && d->has_stages && !d->is_same_stage;
-}
 SEE(EXPERTS_DIFFER)
 {
     const rc_config *cfg = d->job->cfg;
@@ -340,6 +336,10 @@ SEE(HEAVY_RANK_FAILED)
 SEE(COMPARISON)
 {
     return d->job->base && d->before >= 0 && d->after >= 0;
+}
+SEE(BASE_FAILED)
+{
+    return d->job->base && d->job->base->n_ooms > 0 && !d->oom;
 }
 SEE(FUSED_CORE_ATTN)
 {

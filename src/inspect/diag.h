@@ -27,7 +27,7 @@ typedef struct diag {
     rc_stage stage;
     unsigned frames;
     bool is_decimal; /* the log speaks in units of 1e9 */
-    bool is_worst_first_stage, is_worst_last_stage, is_same_stage, has_stages;
+    bool is_worst_first_stage, is_worst_last_stage, is_same_stage;
 
     /* sizes, bytes */
     int64_t request, capacity, free_bytes, allocated, idle, reserved, process, own, other,
@@ -46,7 +46,7 @@ typedef struct diag {
     /* texts, safe to print */
     const char *tensor, *frame, *saved_dtype, *replayed_dtype, *saved_shape, *replayed_shape;
     const char *refused_text, *engine_text, *error_text, *nan_text, *rule_text, *fix_text;
-    const char *fix_line, *not_applied, *metric, *library, *refused_host, *stage_text;
+    const char *fix_line, *not_applied, *change, *metric, *library, *refused_host, *stage_text;
     const char *layers_text, *modules, *modules_words, *alloc_variable, *graph_register;
     const char *settings_path, *heavy_end;
 } diag;
@@ -64,6 +64,9 @@ rc_code diag_name_tensor(diag *d, rc_error *err);
 /* words.c: fills {names} and [optional parts]; *out NULL when a name outside brackets is unknown. */
 RC_MUST_CHECK
 rc_code diag_fill(const diag *d, const char *sentence, const char **out, rc_error *err);
+/* Every name in a sentence exists. errors RC_E_BUG */
+RC_MUST_CHECK
+rc_code diag_verify_words(const char *sentence, rc_error *err);
 /* A copy that is safe to print, cut at `most` bytes. */
 RC_MUST_CHECK
 rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out,
@@ -72,6 +75,9 @@ const char *diag_size(int64_t bytes, bool is_decimal, char buf[64]);
 /* steps.c: the row's steps that can act here. */
 RC_MUST_CHECK
 rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error *err);
+/* Every step of a row exists, and so does every name in its words and lines. errors RC_E_BUG */
+RC_MUST_CHECK
+rc_code diag_verify_steps(const char *names, rc_error *err);
 /* settings.c: what the framework's rules say; whether they still hold with overrides added. */
 RC_MUST_CHECK
 rc_code diag_check_settings(diag *d, rc_error *err);

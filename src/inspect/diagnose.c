@@ -87,8 +87,9 @@ const char *rc_confidence_name(rc_confidence confidence)
 /* The stage of a verdict: where it failed, or that nothing did. */
 static rc_stage stage_of(const diag *d, const row *at)
 {
-    static const char *const calm[] = {"zero_grad_plain",    "settings_fine",  "compared",
-                                       "compared_core_attn", "nothing_failed", "nan"};
+    static const char *const calm[] = {
+        "zero_grad_plain",    "settings_fine",  "base_failed", "compared",
+        "compared_core_attn", "nothing_failed", "nan"};
     if (strncmp(at->name, "zero_grad", 9) == 0 && at->cause == RC_CAUSE_RECOMPUTE_MISMATCH)
         return RC_STAGE_BACKWARD;
     if (strcmp(at->name, "nan") == 0 && rc_log_find(d->job->log, RC_LOG_NAN_LOSS))
@@ -181,6 +182,13 @@ rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err)
         row at = row_at(i);
         const char *when;
         rc_cell *cells;
+        if (strcmp(at.name, sentences[i].name) != 0)
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE,
+                           "ORDER diagnoses: row %s has the words of %s", at.name,
+                           sentences[i].name);
+        RC_TRY(diag_verify_steps(at.steps, err));
+        RC_TRY(diag_verify_words(at.why, err));
+        RC_TRY(diag_verify_words(at.falsify, err));
         RC_TRY(clue_text(mem, at.needs, at.without, &when, err));
         RC_TRY(rc_table_add_row(*out, &cells, err));
         cells[0] = rc_cell_text(at.name);

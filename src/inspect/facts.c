@@ -190,7 +190,6 @@ static void collect_stages(diag *d)
         return;
     int64_t worst = d->worst_rank / per_stage, best = d->best_rank / per_stage;
     d->pp = pp;
-    d->has_stages = pp > 1;
     d->is_same_stage = worst == best;
     d->is_worst_first_stage = pp > 1 && worst == 0 && best != 0;
     d->is_worst_last_stage = pp > 1 && worst == pp - 1 && best != pp - 1;
@@ -354,15 +353,15 @@ static const rc_log_rank *rank_with_peak(const rc_log *log, int64_t rank)
     return NULL;
 }
 
-static void collect_comparison(diag *d)
+static rc_code collect_comparison(diag *d, rc_error *err)
 {
     const rc_log *base = d->job->base;
     if (!base)
-        return;
+        return RC_OK;
     const rc_log_rank *after = rank_with_peak(d->job->log, d->worst_rank);
     const rc_log_rank *before = after ? rank_with_peak(base, after->rank) : NULL;
     if (!before)
-        return;
+        return RC_OK;
     bool has_allocated = before->max_allocated_bytes >= 0 && after->max_allocated_bytes >= 0;
     d->metric = has_allocated ? "peak allocated" : "peak reserved";
     d->before = has_allocated ? before->max_allocated_bytes : before->max_reserved_bytes;
@@ -372,6 +371,10 @@ static void collect_comparison(diag *d)
             round(1000.0 * (double)(d->before - d->after) / (double)d->before) / 10;
     d->step_before = base->train.step_ms;
     d->step_after = d->job->log->train.step_ms;
+    if (isnan(d->saved_percent))
+        return RC_OK;
+    return rc_arena_printf(d->mem, &d->change, err, "%.1f %% %s", fabs(d->saved_percent),
+                           d->saved_percent < 0 ? "more" : "less");
 }
 
 /* --- settings */
@@ -457,7 +460,7 @@ rc_code diag_collect(diag *d, rc_error *err)
     RC_TRY(collect_mismatch(d, err));
     RC_TRY(collect_events(d, err));
     RC_TRY(collect_progress(d, err));
-    collect_comparison(d);
+    RC_TRY(collect_comparison(d, err));
     collect_sizes_of_settings(d);
     collect_framework(d);
     collect_stage(d);

@@ -69,7 +69,6 @@ static void oom_numbers(const diag *d, rc_diagnosis *out)
     add_gib(out, "other_process_gib", d->other);
     add_gib(out, "non_pytorch_gib", d->outside);
     add_gib(out, "private_pools_gib", d->private_bytes);
-    add_gib(out, "private_pool_gib", d->private_bytes);
     add_gib(out, "allowed_gib", d->limit >= 0 ? d->limit : oom->allowed_bytes);
     add_gib(out, "active_gib", oom->active_bytes);
     add_count(out, "gpu", d->gpu);

@@ -208,26 +208,43 @@ static rc_code add_step(const diag *d, const struct step_row *row, rc_diagnosis 
     return RC_OK;
 }
 
+/* The row of the first name in a list, with *names moved behind it. errors RC_E_BUG */
+static rc_code next_step(const char **names, const struct step_row **out, rc_error *err)
+{
+    size_t n = strcspn(*names, " ");
+    *out = NULL;
+    for (size_t i = 0; i < sizeof step_rows / sizeof *step_rows; i++)
+        if (strlen(step_rows[i].name) == n && memcmp(step_rows[i].name, *names, n) == 0)
+            *out = &step_rows[i];
+    if (!*out)
+        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "diagnoses.def names an unknown step: %s",
+                       *names);
+    *names += n;
+    *names += strspn(*names, " ");
+    return RC_OK;
+}
+
+rc_code diag_verify_steps(const char *names, rc_error *err)
+{
+    while (*names) {
+        const struct step_row *row;
+        RC_TRY(next_step(&names, &row, err));
+        RC_TRY(diag_verify_words(row->what, err));
+        for (size_t i = 0; i < sizeof line_rows / sizeof *line_rows; i++)
+            if (strcmp(line_rows[i].step, row->name) == 0)
+                RC_TRY(diag_verify_words(line_rows[i].line, err));
+    }
+    return RC_OK;
+}
+
 rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error *err)
 {
     enum { MOST = 12 };
     RC_TRY(RC_NEW(d->mem, &out->steps, MOST, err));
-    for (const char *at = names; *at && out->n_steps < MOST; at += strspn(at, " ")) {
-        char name[48];
-        size_t n = strcspn(at, " ");
-        if (n >= sizeof name)
-            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a step's name is too long: %s", at);
-        memcpy(name, at, n);
-        name[n] = '\0';
-        at += n;
-        const struct step_row *row = NULL;
-        for (size_t i = 0; i < sizeof step_rows / sizeof *step_rows; i++)
-            if (strcmp(step_rows[i].name, name) == 0)
-                row = &step_rows[i];
-        if (!row)
-            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "diagnoses.def names an unknown step: %s",
-                           name);
-        if (can_act(d, name))
+    while (*names && out->n_steps < MOST) {
+        const struct step_row *row;
+        RC_TRY(next_step(&names, &row, err));
+        if (can_act(d, row->name))
             RC_TRY(add_step(d, row, out, err));
     }
     return RC_OK;

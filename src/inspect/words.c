@@ -29,7 +29,6 @@ static const struct {
     WORD(allocated, SIZE, allocated),
     WORD(idle, SIZE, idle),
     WORD(reserved, SIZE, reserved),
-    WORD(process, SIZE, process),
     WORD(own, SIZE, own),
     WORD(other, SIZE, other),
     WORD(outside, SIZE, outside),
@@ -65,7 +64,6 @@ static const struct {
     WORD(tokens_half, COUNT, tokens_half),
     WORD(idle_percent, REAL, idle_percent),
     WORD(spread_percent, REAL, spread_percent),
-    WORD(saved_percent, REAL, saved_percent),
     WORD(host_percent, REAL, host_percent),
     WORD(host_used, REAL, host_used),
     WORD(grad_norm, REAL, grad_norm),
@@ -87,6 +85,7 @@ static const struct {
     WORD(fix_line, TEXT, fix_line),
     WORD(not_applied, TEXT, not_applied),
     WORD(metric, TEXT, metric),
+    WORD(change, TEXT, change),
     WORD(library, TEXT, library),
     WORD(refused_host, TEXT, refused_host),
     WORD(stage_text, TEXT, stage_text),
@@ -160,6 +159,25 @@ static const char *value_of(const diag *d, const char *name, size_t n, char buf[
         return buf;
     }
     return NULL;
+}
+
+rc_code diag_verify_words(const char *sentence, rc_error *err)
+{
+    for (const char *at = strchr(sentence, '{'); at; at = strchr(at, '{')) {
+        if (at[1] == '{') { /* a brace of the line itself */
+            at += 2;
+            continue;
+        }
+        size_t n = strcspn(at + 1, "}");
+        bool is_known = n == 4 && memcmp(at + 1, "exit", 4) == 0;
+        for (size_t i = 0; i < sizeof words / sizeof *words && !is_known; i++)
+            is_known = strlen(words[i].name) == n && memcmp(words[i].name, at + 1, n) == 0;
+        if (!is_known)
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "no such name: %.*s in \"%s\"", (int)n,
+                           at + 1, sentence);
+        at += n;
+    }
+    return RC_OK;
 }
 
 /* Fills sentence[0..n) without brackets; *is_known false when a name in it is not known. */

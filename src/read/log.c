@@ -46,7 +46,6 @@ rc_code rc_log_make(rc_arena *mem, rc_log **out, rc_error *err)
     log->exit_code = RC_LOG_NO_EXIT;
     log->exit_rank = log->exit_local_rank = RC_LOG_UNKNOWN;
     log->saved_tensors = log->replayed_tensors = RC_LOG_UNKNOWN;
-    log->host_requested_bytes = RC_LOG_UNKNOWN;
     log->host_percent = log->host_used_gib = (double)NAN;
     rc_log_train *train = &log->train;
     train->first_iteration = train->last_iteration = train->n_iterations = RC_LOG_UNKNOWN;

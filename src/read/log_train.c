@@ -49,8 +49,6 @@ static rc_code count_step(rc_log_reader *reader, const log_line *line, bool has_
 {
     rc_log_train *train = &reader->log->train;
     train->where = log_where(reader, line);
-    if (train->n_lines == 0)
-        train->first_where = train->where;
     if (has_loss && train->n_lines > 0 && !(loss < train->loss) && !(loss > train->loss))
         train->n_same_loss++;
     if (has_loss) {
@@ -194,10 +192,8 @@ LOG_HANDLER(mark)
     };
     rc_log *log = reader->log;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (marks[i].kind == kind) {
+        if (marks[i].kind == kind)
             log->phase = marks[i].stage;
-            log->phase_where = log_where(reader, line);
-        }
     return log_add_event(reader, line, kind, err);
 }
 
