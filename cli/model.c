@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "model.h"
 
+#include <recompute/check.h>
 #include <recompute/read.h>
 
 #include <sched.h>
@@ -21,6 +22,20 @@ int rc_model_threads(const rc_config *cfg)
 static bool is_override(const char *word)
 {
     return strchr(word, '=') != NULL || word[0] == '~';
+}
+
+rc_code rc_model_check(const rc_config *cfg, FILE *notes, rc_arena *mem, rc_error *err)
+{
+    rc_setting setting;
+    rc_graph *graph;
+    RC_TRY(rc_check_refuse_errors(cfg, mem, err));
+    RC_TRY(rc_setting_make(cfg, &setting, err));
+    RC_TRY(rc_graph_make(cfg, RC_PROFILE_ENGINE, BYTES_VOCAB, mem, &graph, err));
+    for (int i = 0; i < RC_LABEL_COUNT; i++)
+        if ((setting.labels >> i & 1u) && rc_graph_count_regions(graph, (rc_label)i) == 0)
+            fprintf(notes, "note: label %s acts on no layer of this model: it changes nothing\n",
+                    rc_label_find_facts((rc_label)i)->name);
+    return RC_OK;
 }
 
 rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
@@ -48,7 +63,8 @@ rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_erro
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "no config: give a YAML file, or settings such as model.num_layers=4");
     RC_TRY(rc_config_make(inputs, n_inputs, mem, &out->cfg, err));
-    return rc_config_refuse_unknown(out->cfg, err);
+    RC_TRY(rc_config_refuse_unknown(out->cfg, err));
+    return rc_model_check(out->cfg, stderr, mem, err);
 }
 
 static bool wants(const char *dump, const char *noun)
