@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 
-#include <recompute/check.h>
 #include <recompute/train.h>
 
 #include <signal.h>
@@ -119,7 +118,6 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     rc_training *training;
     (void)status;
     RC_TRY(rc_model_read(args, mem, &model, err));
-    RC_TRY(rc_check_refuse_errors(model.cfg, mem, err)); /* what Megatron refuses, we do */
     RC_TRY(rc_training_open(model.cfg, mem, &training, err));
     rc_code code = dump_nouns(training, args, mem, err);
     if (code == RC_OK && rc_args_find(args, "--dry-run"))

@@ -24,20 +24,6 @@ static bool is_override(const char *word)
     return strchr(word, '=') != NULL || word[0] == '~';
 }
 
-rc_code rc_model_check(const rc_config *cfg, FILE *notes, rc_arena *mem, rc_error *err)
-{
-    rc_setting setting;
-    rc_graph *graph;
-    RC_TRY(rc_check_refuse_errors(cfg, mem, err));
-    RC_TRY(rc_setting_make(cfg, &setting, err));
-    RC_TRY(rc_graph_make(cfg, RC_PROFILE_ENGINE, BYTES_VOCAB, mem, &graph, err));
-    for (int i = 0; i < RC_LABEL_COUNT; i++)
-        if ((setting.labels >> i & 1u) && rc_graph_count_regions(graph, (rc_label)i) == 0)
-            fprintf(notes, "note: label %s acts on no layer of this model: it changes nothing\n",
-                    rc_label_find_facts((rc_label)i)->name);
-    return RC_OK;
-}
-
 rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
 {
     const char **overrides;
@@ -64,7 +50,7 @@ rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_erro
                        "no config: give a YAML file, or settings such as model.num_layers=4");
     RC_TRY(rc_config_make(inputs, n_inputs, mem, &out->cfg, err));
     RC_TRY(rc_config_refuse_unknown(out->cfg, err));
-    return rc_model_check(out->cfg, stderr, mem, err);
+    return rc_check_refuse_errors(out->cfg, mem, err);
 }
 
 static bool wants(const char *dump, const char *noun)
@@ -84,6 +70,16 @@ static rc_code check_threads(const rc_config *cfg, rc_error *err)
                    "engine.threads must be from 1 to 1024");
 }
 
+static void note_inert_labels(const rc_model *model)
+{
+    for (int i = 0; i < RC_LABEL_COUNT; i++)
+        if ((model->setting.labels >> i & 1u) &&
+            rc_graph_count_regions(model->graph, (rc_label)i) == 0)
+            fprintf(stderr,
+                    "note: label %s acts on no layer of this model: it changes nothing\n",
+                    rc_label_find_facts((rc_label)i)->name);
+}
+
 rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *err)
 {
     RC_TRY(check_threads(out->cfg, err));
@@ -91,6 +87,7 @@ rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *
         rc_config_print(out->cfg, stdout);
     RC_TRY(rc_setting_make(out->cfg, &out->setting, err));
     RC_TRY(rc_graph_make(out->cfg, RC_PROFILE_ENGINE, BYTES_VOCAB, mem, &out->graph, err));
+    note_inert_labels(out);
     if (wants(dump, "graph"))
         rc_graph_print(out->graph, stdout);
     RC_TRY(rc_policy_make(out->graph, &out->setting, mem, &out->policy, err));

@@ -23,14 +23,9 @@ typedef struct rc_model {
 RC_MUST_CHECK
 rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err);
 
-/* Refuses what Megatron's config classes would refuse, with the position and the fix; tells `notes`
- * which labels of the setting act on no layer of this model. Part of rc_model_read.
- * errors  RC_E_INPUT */
-RC_MUST_CHECK
-rc_code rc_model_check(const rc_config *cfg, FILE *notes, rc_arena *mem, rc_error *err);
-
 /* From out->cfg to out->cost, in the engine profile. Prints to standard output what `dump` names
- * ("graph,policy,schedule,cost"; NULL nothing) as each noun is made. */
+ * ("graph,policy,schedule,cost"; NULL nothing) as each noun is made, and to standard
+ * error which labels of the setting act on no layer. */
 RC_MUST_CHECK
 rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *err);
 
