@@ -52,6 +52,8 @@ static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
     fputs(", \"all_rules\": [", to);
     for (size_t i = 0; i < check->findings.n && check->findings.at[i].level == RC_LEVEL_ERROR;
          i++) {
+        if (i && check->rules[i] == check->rules[i - 1])
+            continue; /* several items of one list */
         fputs(i ? ", " : "", to);
         rc_json_write_string(check->findings.at[i].rule, to);
     }

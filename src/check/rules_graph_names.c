@@ -125,14 +125,15 @@ static void inference_scope_name(rc_core *core)
 static void legacy_conflicts(rc_core *core, size_t n_training, size_t n_inference)
 {
     bool has_scope = !IS_NULL(inference_cuda_graph_scope);
-    bool is_te = IS(cuda_graph_impl, "transformer_engine");
+    /* an unknown implementation is no good either, and is noticed here first */
+    bool is_layered = IS(cuda_graph_impl, "none") || IS(cuda_graph_impl, "local");
+    bool is_trained = is_layered || IS(cuda_graph_impl, "full_iteration");
     if (n_training && n_inference)
         RAISE(graph_legacy_scope_conflict);
     inference_scope_name(core);
-    if (n_training && (is_te || (has_scope && !IS(inference_cuda_graph_scope, "none"))))
+    if (n_training && (!is_trained || (has_scope && !IS(inference_cuda_graph_scope, "none"))))
         RAISE(graph_legacy_scope_conflict);
-    if (n_inference && (is_te || IS(cuda_graph_impl, "full_iteration") ||
-                        (has_scope && !IS(inference_cuda_graph_scope, "block"))))
+    if (n_inference && (!is_layered || (has_scope && !IS(inference_cuda_graph_scope, "block"))))
         RAISE(graph_legacy_scope_conflict);
 }
 
