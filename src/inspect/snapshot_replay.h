@@ -53,7 +53,7 @@ typedef struct rc_replay {
 } rc_replay;
 
 /* A sink's `event`; `state` is a rc_replay. */
-rc_code rc_replay_event(void *state, const rc_snapshot_names *names, uint32_t trace,
+rc_code rc_replay_event(void *state, const rc_snapshot_names *names, uint32_t number,
                         const rc_snapshot_event *event, rc_error *err);
 /* The live set of a marker, once the trace has ended. */
 RC_MUST_CHECK

@@ -249,6 +249,8 @@ rc_code rc_study_launch(const rc_launch *launch, const rc_study_watch *watch, rc
                         rc_study **out, rc_error *err)
 {
     launched l = {.launch = launch, .watch = watch, .mem = mem, .n_slots = launch->n_rows + 1};
+    if (launch->n_rows < 1 || launch->n_repeats < 1)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "a study needs a control and a repeat");
     if (!strstr(launch->command, needle))
         return RC_FAIL(
             err, RC_E_INPUT, RC_NOWHERE,
