@@ -421,7 +421,7 @@ int main(int argc, char **argv)
                .n_threads = argc > 1 ? atoi(argv[1]) : omp_get_max_threads(),
                .budget = argc > 2 ? atof(argv[2]) : 0.2,
                .only = argc > 3 ? argv[3] : NULL};
-    if (!b.mem || b.n_threads < 1)
+    if (!b.mem || b.n_threads < 1 || rc_gemm_open(NULL) != RC_OK)
         return 2;
     rc_cpu_prepare_threads(b.n_threads);
     measure_bounds(&b);

@@ -34,6 +34,8 @@ typedef struct rc_command {
     const char *about; /* what it does, what it answers, an example: shown by --help */
     const rc_option *options;
     size_t n_options;
+    /* true: it runs kernels on a pool of threads (main.c sets how they wait). */
+    bool has_threads;
     /* true: unknown --options are left among the words (Megatron-LM flags). */
     bool takes_foreign_flags;
     /* Runs; fills err on failure. *status is the exit status when the result is RC_OK (0 or 1). */

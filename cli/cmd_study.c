@@ -438,5 +438,6 @@ const rc_command rc_command_study = {
         "exit status: 0; 2 bad input, or a control that failed; 3 the machine.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .has_threads = true,
     .run = run,
 };

@@ -172,5 +172,6 @@ const rc_command rc_command_train = {
         "not finite; 3 the machine; 4 unsupported here.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .has_threads = true,
     .run = run,
 };

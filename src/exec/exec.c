@@ -10,6 +10,7 @@
 #include <recompute/exec.h>
 
 #include "base/random.h"
+#include "exec/cpu/gemm.h"
 #include "exec/cpu/optimizer.h"
 #include "exec/kernel.h"
 
@@ -129,6 +130,7 @@ rc_code rc_run_open(const rc_schedule *schedule, const rc_run_options *options, 
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "no backend %s; there are cpu and naive",
                        options->backend);
     RC_TRY(need_supported(schedule->graph, backend, err));
+    RC_TRY(rc_gemm_open(err));
     rc_arena *mem = rc_arena_open();
     rc_run *run = NULL;
     if (!mem)

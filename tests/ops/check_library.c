@@ -90,7 +90,7 @@ int main(void)
     float *at = calloc((size_t)8 << 20, sizeof *at);
     int n_failures = 0;
     long long any = 0; /* nothing counted at all would mean that malloc was not replaced */
-    if (!at)
+    if (!at || rc_gemm_open(NULL) != RC_OK)
         return 1;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int n_threads = 1; n_threads <= 2; n_threads++) {

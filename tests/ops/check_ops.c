@@ -6,6 +6,7 @@
  *   recompute  the same call gives the same bits: again, on other thread counts, in place, and
  *              with only one gradient wanted
  */
+#include "exec/cpu/gemm.h"
 #include "operands.h"
 
 #include <math.h>
@@ -214,6 +215,8 @@ int main(int argc, char **argv)
     int n_run = 0;
     if (argc != 3)
         return usage();
+    if (rc_gemm_open(NULL) != RC_OK)
+        return 1;
     for (size_t c = 0; c < sizeof checks / sizeof checks[0]; c++)
         for (int i = 0; i < n_op_cases; i++) {
             if (strcmp(argv[2], checks[c].name) != 0 ||

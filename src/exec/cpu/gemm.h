@@ -6,8 +6,7 @@
 #ifndef RC_EXEC_CPU_GEMM_H
 #define RC_EXEC_CPU_GEMM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <recompute/error.h>
 
 typedef struct rc_gemm {
     bool is_a_transposed, is_b_transposed; /* a is stored [k,m], b is stored [n,k] */
@@ -20,6 +19,11 @@ typedef struct rc_gemm {
     float *c;
     int64_t ldc;
 } rc_gemm;
+
+/* Loads the library; before the first product. Any number of calls.
+ * errors  RC_E_UNSUPPORTED when it is not installed */
+RC_MUST_CHECK
+rc_code rc_gemm_open(rc_error *err);
 
 void rc_gemm_run(const rc_gemm *gemm, int n_threads);
 
