@@ -34,12 +34,18 @@ typedef struct launched {
 
 /* --- what is run */
 
+/* The slot behind the rows is the control again. */
+static size_t row_of(const launched *l, size_t slot)
+{
+    return slot < l->launch->n_rows ? slot : 0;
+}
+
 static const char needle[] = "{overrides}";
 
 static rc_code command_of(const launched *l, size_t slot, const char **out, rc_error *err)
 {
     const char *at = l->launch->command, *found;
-    const rc_launch_row *row = &l->launch->rows[slot % l->launch->n_rows];
+    const rc_launch_row *row = &l->launch->rows[row_of(l, slot)];
     rc_text text = {.mem = l->mem};
     while ((found = strstr(at, needle))) {
         RC_TRY(rc_text_add(&text, at, (size_t)(found - at), err));
@@ -150,8 +156,8 @@ static rc_code measure_slot(launched *l, size_t slot, rc_error *err)
     rc_study_row *row = &l->study->rows[slot];
     double *times = NULL;
     size_t n_times = 0;
-    *row = (rc_study_row){.setting = l->launch->rows[slot % l->launch->n_rows].setting,
-                          .is_control = slot % l->launch->n_rows == 0,
+    *row = (rc_study_row){.setting = l->launch->rows[row_of(l, slot)].setting,
+                          .is_control = row_of(l, slot) == 0,
                           .is_pass = true,
                           .predicted_bytes = RC_STUDY_UNKNOWN,
                           .peak_bytes = RC_STUDY_UNKNOWN,
@@ -193,7 +199,7 @@ static void tell(const launched *l, size_t run)
     size_t n_left = l->state.n_runs - run;
     rc_study_progress progress = {
         .name = l->study->name,
-        .setting = l->launch->rows[run % l->n_slots % l->launch->n_rows].setting,
+        .setting = l->launch->rows[row_of(l, run % l->n_slots)].setting,
         .n_done = run,
         .n_runs = l->state.n_runs,
         .seconds_left = l->n_done_here
