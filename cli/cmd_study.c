@@ -7,7 +7,9 @@
 #include "base/num.h"
 #include "base/text.h"
 
+#include <recompute/check.h>
 #include <recompute/picture.h>
+#include <recompute/policy.h>
 #include <recompute/read.h>
 #include <recompute/study.h>
 
@@ -131,6 +133,36 @@ static rc_code default_settings(int64_t layers, rc_arena *mem, const char **sett
     return RC_OK;
 }
 
+/* Refuses a row that Megatron would refuse for this model, before anything runs. */
+static rc_code check_row(const char *setting_name, const rc_input *inputs, size_t n_inputs,
+                         rc_arena *mem, rc_error *err)
+{
+    char overrides[400];
+    const char *words[8];
+    size_t n_words;
+    rc_setting setting;
+    rc_input *all;
+    rc_doc *doc;
+    rc_config *cfg;
+    if (!rc_setting_parse(setting_name, &setting))
+        return RC_OK; /* rc_study_make says what is wrong with it */
+    RC_TRY(split(rc_setting_overrides(&setting, overrides), mem, words, &n_words, err));
+    for (size_t i = 0; i < n_words; i++) { /* the quotes are the shell's */
+        size_t n = strlen(words[i]);
+        if (words[i][0] == '\'')
+            RC_TRY(rc_arena_copy(mem, words[i] + 1, n - 2, &words[i], err));
+    }
+    RC_TRY(rc_override_read(words, n_words, mem, &doc, err));
+    RC_TRY(RC_NEW(mem, &all, n_inputs + 1, err));
+    memcpy(all, inputs, n_inputs * sizeof *all);
+    all[n_inputs] = (rc_input){doc, RC_FROM_OVERRIDE};
+    RC_TRY(rc_config_make(all, n_inputs + 1, mem, &cfg, err));
+    rc_error refused = {0};
+    if (rc_check_refuse_errors(cfg, mem, &refused) == RC_OK)
+        return RC_OK;
+    return RC_FAIL(err, refused.code, RC_NOWHERE, "setting %s: %s", setting_name, refused.msg);
+}
+
 static rc_code study_model(studies *all, const char *name, const char *title,
                            const rc_input *inputs, size_t n_inputs, rc_error *err)
 {
@@ -151,6 +183,8 @@ static rc_code study_model(studies *all, const char *name, const char *title,
         RC_TRY(default_settings(cfg->num_layers > 0 ? cfg->num_layers : 1, all->mem, settings,
                                 &plan.n_settings, err));
     plan.settings = settings;
+    for (size_t i = 0; i < plan.n_settings; i++)
+        RC_TRY(check_row(settings[i], inputs, n_inputs, all->mem, err));
     RC_TRY(rc_study_make(&plan, &all->watch, all->mem, &all->at[all->n], err));
     all->n++;
     return RC_OK;

@@ -86,6 +86,22 @@ static rc_code parse_setting(const char *name, rc_setting *out, rc_error *err)
                    rc_text_printable(name, strlen(name), safe, sizeof safe));
 }
 
+/* A study takes the first steps of the run that the config describes: what decides the learning rate is
+ * as long as there. Without a length the rate stays what it is. */
+static rc_code add_rate_words(const measuring *m, const char **words, size_t *n, rc_error *err)
+{
+    rc_config *cfg;
+    RC_TRY(rc_config_make(m->plan->inputs, m->plan->n_inputs, m->mem, &cfg, err));
+    int64_t length =
+        cfg->lr_decay_iters != RC_NULL_INT ? cfg->lr_decay_iters : cfg->train_iters;
+    if (length == RC_NULL_INT)
+        return add_words("scheduler.lr_decay_style=constant scheduler.lr_warmup_iters=0 "
+                         "scheduler.lr_warmup_fraction=null",
+                         words, n, m->mem, err);
+    return rc_arena_printf(m->mem, &words[(*n)++], err, "scheduler.lr_decay_iters=%" PRId64,
+                           length);
+}
+
 /* The model's settings, then the row's recompute setting, then what every run of a study shares:
  * its length, no evaluation, no checkpoint read or written. */
 static rc_code make_config(const measuring *m, const char *name, rc_config **cfg, rc_error *err)
@@ -104,6 +120,7 @@ static rc_code make_config(const measuring *m, const char *name, rc_config **cfg
     RC_TRY(add_words("train.eval_iters=0 train.exit_interval=null checkpoint.save=null "
                      "checkpoint.load=null",
                      words, &n_words, m->mem, err));
+    RC_TRY(add_rate_words(m, words, &n_words, err));
     RC_ASSERT(n_words <= MAX_WORDS);
     RC_TRY(rc_override_read(words, n_words, m->mem, &doc, err));
     RC_TRY(RC_NEW(m->mem, &inputs, n_inputs + 1, err));
