@@ -2,6 +2,8 @@
 #ifndef RC_CLI_CHECK_H
 #define RC_CLI_CHECK_H
 
+#include "cli.h"
+
 #include <recompute/check.h>
 
 #include <stdio.h>
@@ -20,6 +22,7 @@ typedef struct rc_subject {
 typedef struct rc_check_show {
     bool has_notes; /* print notes too */
     bool is_strict; /* warnings count as errors */
+    bool has_origins; /* and every value that is set, with its source */
     bool has_colour;
 } rc_check_show;
 
@@ -47,9 +50,31 @@ rc_code rc_check_jsonl(const char *path, const rc_check_options *options, FILE *
 
 /* What is combined into one configuration, later ones winning. */
 typedef struct rc_check_inputs {
-    const rc_doc *file;      /* or NULL */
-    const rc_doc *overrides; /* or NULL */
+    rc_input *at;
+    size_t n;
+    const rc_doc *file; /* the one that --write edits, or NULL */
 } rc_check_inputs;
+
+/* What the words of the command line ask for. */
+typedef struct rc_check_plan {
+    const char **paths; /* each a configuration of its own; "command line" when none was named */
+    size_t n_paths, n_room;
+    rc_input *presets; /* --model: below every file */
+    size_t n_presets;
+    rc_input *with; /* --with: on top of every file */
+    size_t n_with;
+    rc_input *settings; /* arguments and overrides: on top of all */
+    size_t n_settings;
+    bool has_no_file; /* the one path is "command line" */
+} rc_check_plan;
+
+RC_MUST_CHECK
+rc_code rc_check_plan_make(const rc_args *args, rc_arena *mem, rc_check_plan *out,
+                           rc_error *err);
+/* The inputs of one path, which is read here. */
+RC_MUST_CHECK
+rc_code rc_check_plan_read(const rc_check_plan *plan, const char *path, rc_arena *mem,
+                           rc_check_inputs *out, rc_error *err);
 
 /* Makes the configuration, with `fix` (field names to values, or NULL) on top, and checks it. */
 RC_MUST_CHECK

@@ -105,6 +105,32 @@ static void write_map(const char *key, const rc_doc *map, bool is_known, FILE *t
         fputs("null", to);
 }
 
+/* Every field that is set, in the order of the table. */
+static void write_origins(const rc_subject *subject, FILE *to)
+{
+    rc_arena *mem = rc_arena_open();
+    const char *between = "\n  ";
+    fputs(", \"settings\": [", to);
+    for (int i = 0; mem && i < RC_FIELD_COUNT; i++) {
+        const rc_origin *origin = &subject->cfg->origin[i];
+        const rc_field_facts *facts = rc_field_find((rc_field)i);
+        const char *value;
+        if (origin->kind == RC_FROM_DEFAULT)
+            continue;
+        if (rc_config_show(subject->cfg, (rc_field)i, mem, &value, NULL) != RC_OK)
+            break;
+        fprintf(to, "%s{\"key\": ", between);
+        rc_json_write_string(*facts->key ? facts->key : facts->name, to);
+        write_member("value", value, to);
+        write_member("source", rc_origin_kind_name(origin->kind), to);
+        write_position(&origin->where, subject->path, to);
+        fputc('}', to);
+        between = ",\n  ";
+    }
+    fputs("\n ]", to);
+    rc_arena_close(mem);
+}
+
 static void write_verdict(const rc_subject *subject, FILE *to)
 {
     const rc_check *check = subject->check;
@@ -121,7 +147,7 @@ static void write_verdict(const rc_subject *subject, FILE *to)
     fputs(check->findings.n ? "\n ]}" : "]}", to);
 }
 
-static void write_subject(const rc_subject *subject, FILE *to)
+static void write_subject(const rc_subject *subject, const rc_check_show *show, FILE *to)
 {
     fputs("{\"file\": ", to);
     rc_json_write_string(subject->path, to);
@@ -130,6 +156,8 @@ static void write_subject(const rc_subject *subject, FILE *to)
                  to);
     write_member("transformer_engine", subject->options.transformer_engine, to);
     if (!subject->unreadable) {
+        if (show->has_origins)
+            write_origins(subject, to);
         write_verdict(subject, to);
         return;
     }
@@ -148,7 +176,7 @@ void rc_check_write_json(const rc_subject *subjects, size_t n, const rc_check_sh
         int one = rc_subject_status(&subjects[i], show);
         status = one > status ? one : status;
         fputs(i ? ",\n " : "\n ", to);
-        write_subject(&subjects[i], to);
+        write_subject(&subjects[i], show, to);
     }
     fprintf(to, "\n], \"status\": %d}\n", status);
 }

@@ -260,6 +260,20 @@ static rc_code value_text(const rc_doc *value, rc_arena *mem, const char **out, 
     return RC_OK;
 }
 
+/* A value that another input sets over the file's would win over the edit too. */
+static rc_code refuse_elsewhere(const editor *ed, const rc_subject *subject, rc_field field,
+                                rc_error *err)
+{
+    const rc_origin *origin = &subject->cfg->origin[field];
+    bool is_set = origin->kind == RC_FROM_FILE || origin->kind == RC_FROM_FLAG ||
+                  origin->kind == RC_FROM_OVERRIDE;
+    if (!is_set || !origin->where.file || strcmp(origin->where.file, ed->path) == 0)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_UNSUPPORTED, origin->where,
+                   "%s: %s is set here, not in the file; --fix prints what to change", ed->path,
+                   rc_field_find(field)->name);
+}
+
 static rc_code add_edits(editor *ed, const rc_subject *subject, const rc_doc *file,
                          const rc_doc *fix, rc_error *err)
 {
@@ -268,6 +282,7 @@ static rc_code add_edits(editor *ed, const rc_subject *subject, const rc_doc *fi
         rc_field field = rc_field_find_name(value->key);
         RC_TRY(value_text(value, ed->mem, &text, err));
         const rc_doc *node = rc_doc_find_path(file, rc_field_find(field)->key);
+        RC_TRY(refuse_elsewhere(ed, subject, field, err));
         if (!node && subject->cfg->origin[field].kind == RC_FROM_FILE)
             node = subject->cfg->origin[field].node; /* under another name */
         if (node && node->key)

@@ -71,6 +71,30 @@ static void write_count(size_t n, const char *what, const char *before, FILE *to
     fprintf(to, "%s%zu %s%s", before, n, what, n == 1 ? "" : "s");
 }
 
+/* "model.num_layers: 4  # file run.yaml:3:15", what is at its default left out. */
+static void write_origins(const rc_subject *subject, FILE *to)
+{
+    rc_arena *mem = rc_arena_open();
+    for (int i = 0; mem && i < RC_FIELD_COUNT; i++) {
+        const rc_origin *origin = &subject->cfg->origin[i];
+        const rc_field_facts *facts = rc_field_find((rc_field)i);
+        const char *value;
+        if (origin->kind == RC_FROM_DEFAULT)
+            continue;
+        if (rc_config_show(subject->cfg, (rc_field)i, mem, &value, NULL) != RC_OK)
+            break;
+        const char *file = origin->where.file ? origin->where.file : "";
+        fprintf(to, "%s: ", *facts->key ? facts->key : facts->name);
+        write_safe(value, strlen(value), to);
+        fprintf(to, "  # %s%s", rc_origin_kind_name(origin->kind), *file ? " " : "");
+        write_safe(file, strlen(file), to);
+        if (origin->where.line)
+            fprintf(to, ":%d:%d", origin->where.line, origin->where.col);
+        fputc('\n', to);
+    }
+    rc_arena_close(mem);
+}
+
 void rc_check_write_people(const rc_subject *subject, const rc_check_show *show, FILE *to)
 {
     const rc_check *check = subject->check;
@@ -80,6 +104,8 @@ void rc_check_write_people(const rc_subject *subject, const rc_check_show *show,
         write_line(&subject->where, to);
         return;
     }
+    if (show->has_origins)
+        write_origins(subject, to);
     for (size_t i = 0; i < check->findings.n; i++)
         if (check->findings.at[i].level != RC_LEVEL_NOTE || show->has_notes)
             write_finding(subject, i, show, to);

@@ -1,17 +1,15 @@
 /* cmd_check.c — `recompute check`: the framework's verdict on configurations.
  *
- * takes  files, folders, `-`, and key=value overrides that apply to each of them
+ * takes  configurations, as cli/check_inputs.c gathers them from the command line
  * gives  findings, for people or as JSON or SARIF; the exit status says whether any of them counts
  */
 #include "check.h"
 #include "cli.h"
 
-#include "base/file.h"
 #include "base/text.h"
 
 #include <recompute/read.h>
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,122 +28,27 @@ int rc_subject_status(const rc_subject *subject, const rc_check_show *show)
     return !subject->check->is_accepted || (show->is_strict && has_warning);
 }
 
-/* --- what to check */
-
 typedef struct job {
     const rc_args *args;
     rc_check_options options;
     bool has_target;
-    const rc_doc *overrides;
+    rc_check_plan plan;
     rc_check_show show;
-    const char **paths;
-    size_t n_paths, n_room;
     rc_subject *subjects;
     rc_arena *mem;
 } job;
-
-static bool is_override(const char *word)
-{
-    return strchr(word, '=') != NULL || *word == '~' || *word == '+';
-}
-
-static rc_code add_path(job *work, const char *path, rc_error *err)
-{
-    if (work->n_paths == work->n_room) {
-        size_t room = work->n_room ? 2 * work->n_room : 64;
-        const char **larger;
-        RC_TRY(RC_NEW(work->mem, &larger, room, err));
-        if (work->n_paths)
-            memcpy(larger, work->paths, work->n_paths * sizeof *larger);
-        work->paths = larger;
-        work->n_room = room;
-    }
-    work->paths[work->n_paths++] = path;
-    return RC_OK;
-}
-
-static bool has_config_name(const char *name)
-{
-    static const char *const endings[] = {".yaml", ".yml", ".json", ".sh"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcmp(dot, endings[i]) == 0)
-            return *name != '.';
-    return false;
-}
-
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-enum { MAX_DEPTH = 16 };
-
-static rc_code add_folder(job *work, const char *path, int depth, rc_error *err)
-{
-    DIR *folder = opendir(path);
-    rc_code code = RC_OK;
-    if (!folder)
-        return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "%s: cannot open this folder", path);
-    for (struct dirent *entry = readdir(folder); entry && code == RC_OK;
-         entry = readdir(folder)) {
-        const char *full;
-        if (entry->d_name[0] == '.')
-            continue;
-        code = rc_arena_printf(work->mem, &full, err, "%s/%s", path, entry->d_name);
-        if (code != RC_OK)
-            break;
-        if (rc_path_is_directory(full))
-            code = depth < MAX_DEPTH ? add_folder(work, full, depth + 1, err) : RC_OK;
-        else if (has_config_name(entry->d_name))
-            code = add_path(work, full, err);
-    }
-    closedir(folder);
-    return code;
-}
-
-static rc_code gather(job *work, rc_error *err)
-{
-    const rc_args *args = work->args;
-    const char **overrides;
-    size_t n_overrides = 0;
-    RC_TRY(RC_NEW(work->mem, &overrides, args->n_words, err));
-    for (size_t i = 0; i < args->n_words; i++) {
-        const char *word = args->words[i];
-        size_t n_before = work->n_paths;
-        if (strcmp(word, "-") != 0 && !rc_path_exists(word) && is_override(word)) {
-            overrides[n_overrides++] = word;
-        } else if (strcmp(word, "-") != 0 && rc_path_is_directory(word)) {
-            RC_TRY(add_folder(work, word, 0, err));
-            qsort(work->paths + n_before, work->n_paths - n_before, sizeof *work->paths,
-                  compare_paths);
-        } else {
-            RC_TRY(add_path(work, word, err));
-        }
-    }
-    rc_doc *doc = NULL;
-    if (n_overrides)
-        RC_TRY(rc_override_read(overrides, n_overrides, work->mem, &doc, err));
-    work->overrides = doc;
-    if (work->n_paths == 0 && n_overrides == 0)
-        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                       "name a config file, a folder, - or key=value settings");
-    return work->n_paths ? RC_OK : add_path(work, "command line", err);
-}
 
 /* --- checking */
 
 rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
                      rc_subject *subject, rc_error *err)
 {
-    rc_input all[3];
-    size_t n = 0;
+    rc_input *all;
+    size_t n = inputs->n;
     rc_config *cfg;
     rc_doc *root;
-    if (inputs->file)
-        all[n++] = (rc_input){inputs->file, RC_FROM_FILE};
-    if (inputs->overrides)
-        all[n++] = (rc_input){inputs->overrides, RC_FROM_OVERRIDE};
+    RC_TRY(RC_NEW(mem, &all, n + 1, err));
+    memcpy(all, inputs->at, n * sizeof *all);
     if (fix && fix->child) {
         rc_doc *fields;
         RC_TRY(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &root, err));
@@ -203,13 +106,9 @@ static rc_code print_fix(job *work, const rc_check_inputs *inputs, rc_subject *s
 
 static rc_code read_one(job *work, const char *path, size_t i, rc_error *err)
 {
-    rc_check_inputs inputs = {.overrides = work->overrides};
+    rc_check_inputs inputs;
     rc_subject *subject = &work->subjects[i];
-    rc_doc *doc = NULL;
-    bool is_file = strcmp(path, "command line") != 0 || !work->overrides;
-    if (is_file)
-        RC_TRY(rc_doc_read(path, work->mem, &doc, err));
-    inputs.file = doc;
+    RC_TRY(rc_check_plan_read(&work->plan, path, work->mem, &inputs, err));
     RC_TRY(check_one(work, path, &inputs, subject, err));
     bool is_fixing = rc_args_find(work->args, "--fix") || rc_args_find(work->args, "--write");
     return is_fixing ? print_fix(work, &inputs, subject, err) : RC_OK;
@@ -219,14 +118,14 @@ static rc_code read_one(job *work, const char *path, size_t i, rc_error *err)
 static rc_code check_all(job *work, bool is_streamed, int *status, rc_error *err)
 {
     bool is_fixing = rc_args_find(work->args, "--fix") || rc_args_find(work->args, "--write");
-    RC_TRY(RC_NEW(work->mem, &work->subjects, is_streamed ? 1 : work->n_paths, err));
-    for (size_t i = 0; i < work->n_paths; i++) {
+    RC_TRY(RC_NEW(work->mem, &work->subjects, is_streamed ? 1 : work->plan.n_paths, err));
+    for (size_t i = 0; i < work->plan.n_paths; i++) {
         size_t k = is_streamed ? 0 : i;
         rc_error why = {0};
         rc_mark mark = rc_arena_mark(work->mem);
-        rc_code code = read_one(work, work->paths[i], k, &why);
+        rc_code code = read_one(work, work->plan.paths[i], k, &why);
         if (code == RC_E_INPUT || code == RC_E_IO || code == RC_E_RANGE) {
-            RC_TRY(keep_unreadable(work, work->paths[i], &why, &work->subjects[k], err));
+            RC_TRY(keep_unreadable(work, work->plan.paths[i], &why, &work->subjects[k], err));
         } else if (code != RC_OK) {
             *err = why;
             return code;
@@ -272,16 +171,17 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
         return rc_check_jsonl(lines, &work.options, stdout, status, err);
     work.show = (rc_check_show){.has_notes = rc_args_find(args, "--notes") != NULL,
                                 .is_strict = rc_args_find(args, "--strict") != NULL,
+                                .has_origins = rc_args_find(args, "--origins") != NULL,
                                 .has_colour = rc_style_of(stdout).has_colour};
-    RC_TRY(gather(&work, err));
+    RC_TRY(rc_check_plan_make(args, mem, &work.plan, err));
     bool is_fixing = rc_args_find(args, "--fix") || rc_args_find(args, "--write");
     RC_TRY(check_all(&work, is_fixing || (!is_json && !is_sarif), status, err));
     if (is_fixing)
         return RC_OK;
     if (is_sarif)
-        rc_check_write_sarif(work.subjects, work.n_paths, stdout);
+        rc_check_write_sarif(work.subjects, work.plan.n_paths, stdout);
     else if (is_json)
-        rc_check_write_json(work.subjects, work.n_paths, &work.show, stdout);
+        rc_check_write_json(work.subjects, work.plan.n_paths, &work.show, stdout);
     return RC_OK;
 }
 
@@ -290,6 +190,10 @@ static const rc_option options[] = {
     {"--megatron", "RELEASE", "of Megatron Core: 0.9 to 0.19, or main (the default)", false},
     {"--te", "VERSION", "of Transformer Engine, such as 2.9.0; else new enough for everything",
      false},
+    {"--with", "FILE", "combined with every file named, over its settings; may be repeated",
+     true},
+    {"--model", "NAME", "a built-in model under the settings; `recompute list models`", false},
+    {"--origins", NULL, "print every value that is set, and where it came from", false},
     {"--strict", NULL, "warnings count: exit status 1, and --fix mends them too", false},
     {"--notes", NULL, "print notes too", false},
     {"--fix", NULL, "print the settings that mend the config, and edit nothing", false},
@@ -303,17 +207,25 @@ static const rc_option options[] = {
 
 const rc_command rc_command_check = {
     .name = "check",
-    .usage = "recompute check FILE|FOLDER|- ... [key=value ...]",
+    .usage =
+        "recompute check [FILE|FOLDER|- ...] [--model NAME] [key=value ...] [--megatron-flag ...]",
     .about =
         "Says what the training framework will refuse, warn about or silently ignore, with "
         "the\n"
         "position, the reason and what to write instead. Reads Megatron Bridge's YAML, "
         "Megatron-LM's\n"
-        "arguments and scripts, and key=value overrides, which apply to every file named.\n"
+        "arguments and scripts, Hugging Face's config.json, built-in models, arguments of "
+        "Megatron-LM\n"
+        "given here, and key=value overrides. Each file is a configuration of its own; "
+        "combined with it\n"
+        "are, later ones winning: --model, the file, --with, arguments and overrides.\n"
         "\n"
         "  recompute check run_config.yaml\n"
         "  recompute check pretrain.sh --megatron 0.16 --te 2.9.0\n"
         "  recompute check config.yaml model.recompute_modules=[core_attn,moe_act]\n"
+        "  recompute check --model llama3-70b model.recompute_granularity=full\n"
+        "  recompute check --num-layers 32 --recompute-granularity full\n"
+        "  recompute check run.yaml --with cluster.yaml --origins\n"
         "  recompute check configs/ --strict --json\n"
         "  recompute check --explain full-recompute-needs-method\n"
         "\n"
@@ -322,5 +234,6 @@ const rc_command rc_command_check = {
         "cannot be read.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .takes_foreign_flags = true,
     .run = run,
 };

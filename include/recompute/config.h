@@ -147,6 +147,11 @@ typedef struct rc_inputs {
 RC_MUST_CHECK
 RC_API rc_code rc_inputs_read(const char *const *words, size_t n_words, rc_arena *mem,
                               rc_inputs *out, rc_error *err);
+/* The same words without opening a file: `files` lists the paths, folders too, and `at` what else
+ * was said. For who wants each file as a configuration of its own. */
+RC_MUST_CHECK
+RC_API rc_code rc_inputs_read_settings(const char *const *words, size_t n_words, rc_arena *mem,
+                                       rc_inputs *out, rc_error *err);
 RC_API const char *
 rc_framework_name(rc_framework framework); /* "bridge", "megatron-lm", "core" */
 

@@ -20,6 +20,7 @@ typedef struct words {
     size_t n, next;
     rc_nodes nodes;
     rc_inputs *out;
+    bool leaves_files; /* names them only */
 } words;
 
 const char *rc_framework_name(rc_framework framework)
@@ -122,16 +123,19 @@ static rc_code take_file(words *w, rc_error *err)
 {
     rc_doc *doc;
     const char *path = w->at[w->next++];
-    RC_TRY(rc_doc_read(path, w->nodes.mem, &doc, err));
     w->out->files[w->out->n_files++] = path;
+    if (w->leaves_files)
+        return RC_OK;
+    RC_TRY(rc_doc_read(path, w->nodes.mem, &doc, err));
     add_input(w, doc, RC_FROM_FILE);
     return RC_OK;
 }
 
-rc_code rc_inputs_read(const char *const *at, size_t n_words, rc_arena *mem, rc_inputs *out,
-                       rc_error *err)
+static rc_code read_words(words w, rc_error *err)
 {
-    words w = {.at = at, .n = n_words, .nodes = {.mem = mem}, .out = out};
+    rc_inputs *out = w.out;
+    rc_arena *mem = w.nodes.mem;
+    size_t n_words = w.n;
     *out = (rc_inputs){0};
     RC_TRY(RC_NEW(mem, &out->at, n_words + 1, err));
     RC_TRY(RC_NEW(mem, &out->files, n_words + 1, err));
@@ -148,4 +152,18 @@ rc_code rc_inputs_read(const char *const *at, size_t n_words, rc_arena *mem, rc_
     }
     out->framework = rc_inputs_framework(out->at, out->n);
     return RC_OK;
+}
+
+rc_code rc_inputs_read(const char *const *at, size_t n_words, rc_arena *mem, rc_inputs *out,
+                       rc_error *err)
+{
+    words w = {.at = at, .n = n_words, .nodes = {.mem = mem}, .out = out};
+    return read_words(w, err);
+}
+
+rc_code rc_inputs_read_settings(const char *const *at, size_t n_words, rc_arena *mem,
+                                rc_inputs *out, rc_error *err)
+{
+    words w = {.at = at, .n = n_words, .nodes = {.mem = mem}, .out = out, .leaves_files = true};
+    return read_words(w, err);
 }

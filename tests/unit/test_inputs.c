@@ -183,6 +183,24 @@ static void inputs_refuse_files_that_cannot_be_read(void **state)
     rc_arena_close(mem);
 }
 
+static void inputs_of_settings_open_no_file(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_inputs inputs;
+    const char *const words[] = {"missing.yaml", "--model",      "llama3-8b", ".",
+                                 "model.x=1",    "--num-layers", "4",         "missing2.yaml"};
+    assert_int_equal(rc_inputs_read_settings(words, 8, mem, &inputs, NULL), RC_OK);
+    assert_int_equal(inputs.n_files, 2);
+    assert_string_equal(inputs.files[0], "missing.yaml");
+    assert_string_equal(inputs.files[1], ".");
+    assert_int_equal(inputs.n, 3);
+    assert_int_equal(inputs.at[0].kind, RC_FROM_PRESET);
+    assert_int_equal(inputs.at[1].kind, RC_FROM_OVERRIDE);
+    assert_int_equal(inputs.at[2].kind, RC_FROM_FLAG);
+    rc_arena_close(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +209,7 @@ int main(void)
         cmocka_unit_test(inputs_read_a_functional_test),
         cmocka_unit_test(inputs_refuse_with_word_and_column),
         cmocka_unit_test(inputs_refuse_files_that_cannot_be_read),
+        cmocka_unit_test(inputs_of_settings_open_no_file),
     };
     return cmocka_run_group_tests_name("inputs", tests, NULL, NULL);
 }

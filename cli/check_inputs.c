@@ -1,0 +1,188 @@
+/* check_inputs.c — the words of `recompute check` as configurations.
+ *
+ * takes  files, folders, `-`, --model, --with, Megatron-LM arguments and key=value overrides
+ * gives  paths, each a configuration of its own, and what is combined with every one of them:
+ *        built-in model, then the file, then --with, then arguments and overrides; later wins
+ */
+#include "check.h"
+
+#include "base/file.h"
+#include "base/text.h"
+
+#include <recompute/read.h>
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct gatherer {
+    rc_check_plan *plan;
+    rc_arena *mem;
+} gatherer;
+
+static rc_code add_path(gatherer *work, const char *path, rc_error *err)
+{
+    rc_check_plan *plan = work->plan;
+    if (plan->n_paths == plan->n_room) {
+        size_t room = plan->n_room ? 2 * plan->n_room : 64;
+        const char **larger;
+        RC_TRY(RC_NEW(work->mem, &larger, room, err));
+        if (plan->n_paths)
+            memcpy(larger, plan->paths, plan->n_paths * sizeof *larger);
+        plan->paths = larger;
+        plan->n_room = room;
+    }
+    plan->paths[plan->n_paths++] = path;
+    return RC_OK;
+}
+
+static bool has_config_name(const char *name)
+{
+    static const char *const endings[] = {".yaml", ".yml", ".json", ".sh"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcmp(dot, endings[i]) == 0)
+            return *name != '.';
+    return false;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum { MAX_DEPTH = 16 };
+
+static rc_code add_folder(gatherer *work, const char *path, int depth, rc_error *err)
+{
+    DIR *folder = opendir(path);
+    rc_code code = RC_OK;
+    if (!folder)
+        return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "%s: cannot open this folder", path);
+    for (struct dirent *entry = readdir(folder); entry && code == RC_OK;
+         entry = readdir(folder)) {
+        const char *full;
+        if (entry->d_name[0] == '.')
+            continue;
+        code = rc_arena_printf(work->mem, &full, err, "%s/%s", path, entry->d_name);
+        if (code != RC_OK)
+            break;
+        if (rc_path_is_directory(full))
+            code = depth < MAX_DEPTH ? add_folder(work, full, depth + 1, err) : RC_OK;
+        else if (has_config_name(entry->d_name))
+            code = add_path(work, full, err);
+    }
+    closedir(folder);
+    return code;
+}
+
+static rc_code add_file_or_folder(gatherer *work, const char *path, rc_error *err)
+{
+    size_t n_before = work->plan->n_paths;
+    if (strcmp(path, "-") == 0 || !rc_path_is_directory(path))
+        return add_path(work, path, err);
+    RC_TRY(add_folder(work, path, 0, err));
+    qsort(work->plan->paths + n_before, work->plan->n_paths - n_before,
+          sizeof *work->plan->paths, compare_paths);
+    return RC_OK;
+}
+
+/* Is it a slip of one of our own options? A third of its letters may be wrong. */
+static bool is_slip_of(const char *word, const char *option)
+{
+    size_t most = (strlen(option) - 2) / 3;
+    return rc_text_distance(word, option) <= most;
+}
+
+/* Arguments of the trainer are not listed in full here, so an unknown one passes, unless it looks
+ * like an option of this command. */
+static rc_code refuse_slips(const rc_args *args, rc_error *err)
+{
+    char safe[80];
+    for (size_t i = 0; i < args->n_words; i++) {
+        const char *word = args->words[i];
+        bool is_flag = strncmp(word, "--", 2) == 0;
+        for (int k = 0; is_flag && k < RC_FIELD_COUNT; k++)
+            is_flag = strcmp(rc_field_find((rc_field)k)->flag, word) != 0;
+        for (size_t k = 0; is_flag && k < rc_command_check.n_options; k++)
+            if (is_slip_of(word, rc_command_check.options[k].name))
+                return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                               "unknown option %s, did you mean %s?",
+                               rc_text_printable(word, strlen(word), safe, sizeof safe),
+                               rc_command_check.options[k].name);
+    }
+    return RC_OK;
+}
+
+static rc_code add_presets(const rc_args *args, gatherer *work, rc_error *err)
+{
+    const char *name;
+    RC_TRY(RC_NEW(work->mem, &work->plan->presets, args->n_options + args->n_words + 1, err));
+    for (size_t i = 0; (name = rc_args_find_nth(args, "--model", i)) != NULL; i++) {
+        const char *const words[] = {"--model", name};
+        rc_inputs one;
+        RC_TRY(rc_inputs_read_settings(words, 2, work->mem, &one, err));
+        work->plan->presets[work->plan->n_presets++] = one.at[0];
+    }
+    return RC_OK;
+}
+
+static rc_code add_with(const rc_args *args, gatherer *work, rc_error *err)
+{
+    const char *path;
+    RC_TRY(RC_NEW(work->mem, &work->plan->with, args->n_options + 1, err));
+    for (size_t i = 0; (path = rc_args_find_nth(args, "--with", i)) != NULL; i++) {
+        rc_doc *doc;
+        RC_TRY(rc_doc_read(path, work->mem, &doc, err));
+        work->plan->with[work->plan->n_with++] = (rc_input){doc, RC_FROM_FILE};
+    }
+    return RC_OK;
+}
+
+rc_code rc_check_plan_make(const rc_args *args, rc_arena *mem, rc_check_plan *out,
+                           rc_error *err)
+{
+    gatherer work = {out, mem};
+    rc_inputs said;
+    *out = (rc_check_plan){0};
+    RC_TRY(refuse_slips(args, err));
+    RC_TRY(add_presets(args, &work, err));
+    RC_TRY(add_with(args, &work, err));
+    RC_TRY(rc_inputs_read_settings(args->words, args->n_words, mem, &said, err));
+    out->settings = said.at;
+    for (size_t i = 0; i < said.n; i++)
+        if (said.at[i].kind == RC_FROM_PRESET) /* behind `--` */
+            out->presets[out->n_presets++] = said.at[i];
+        else
+            out->settings[out->n_settings++] = said.at[i];
+    for (size_t i = 0; i < said.n_files; i++)
+        RC_TRY(add_file_or_folder(&work, said.files[i], err));
+    if (said.n_files == 0 && out->n_presets + out->n_with + out->n_settings == 0)
+        return RC_FAIL(
+            err, RC_E_INPUT, RC_NOWHERE,
+            "name a config file, a folder, -, --model NAME, Megatron-LM arguments or "
+            "key=value settings");
+    out->has_no_file = said.n_files == 0;
+    return out->has_no_file ? add_path(&work, "command line", err) : RC_OK;
+}
+
+rc_code rc_check_plan_read(const rc_check_plan *plan, const char *path, rc_arena *mem,
+                           rc_check_inputs *out, rc_error *err)
+{
+    size_t room = plan->n_presets + 1 + plan->n_with + plan->n_settings;
+    *out = (rc_check_inputs){0};
+    RC_TRY(RC_NEW(mem, &out->at, room, err));
+    for (size_t i = 0; i < plan->n_presets; i++)
+        out->at[out->n++] = plan->presets[i];
+    if (!plan->has_no_file) {
+        rc_doc *doc;
+        RC_TRY(rc_doc_read(path, mem, &doc, err));
+        out->file = doc;
+        out->at[out->n++] = (rc_input){doc, RC_FROM_FILE};
+    }
+    for (size_t i = 0; i < plan->n_with; i++)
+        out->at[out->n++] = plan->with[i];
+    for (size_t i = 0; i < plan->n_settings; i++)
+        out->at[out->n++] = plan->settings[i];
+    return RC_OK;
+}
