@@ -192,14 +192,14 @@ static rc_code measure_slot(launched *l, size_t slot, rc_error *err)
 
 /* --- the runs, in order */
 
-static void tell(const launched *l, size_t run)
+static void tell(const launched *l, size_t run, size_t slot)
 {
     if (!l->watch || !l->watch->progress)
         return;
     size_t n_left = l->state.n_runs - run;
     rc_study_progress progress = {
         .name = l->study->name,
-        .setting = l->launch->rows[row_of(l, run % l->n_slots)].setting,
+        .setting = l->launch->rows[row_of(l, slot)].setting,
         .n_done = run,
         .n_runs = l->state.n_runs,
         .seconds_left = l->n_done_here
@@ -208,11 +208,11 @@ static void tell(const launched *l, size_t run)
     l->watch->progress(l->watch->user, &progress);
 }
 
-static rc_code run_one(launched *l, size_t run, rc_error *err)
+static rc_code run_one(launched *l, size_t run, size_t slot, rc_error *err)
 {
     const char *command, *path;
     rc_process_result result;
-    RC_TRY(command_of(l, run % l->n_slots, &command, err));
+    RC_TRY(command_of(l, slot, &command, err));
     RC_TRY(log_path_of(l, run, &path, err));
     RC_TRY(rc_process_run(command, path, l->launch->timeout_seconds, &result, err));
     if (result.end == RC_PROCESS_STOPPED)
@@ -229,13 +229,13 @@ static rc_code run_one(launched *l, size_t run, rc_error *err)
  * not repeated and a control that failed ends the study at once. */
 static rc_code run_all(launched *l, rc_error *err)
 {
+    size_t slot = 0;
     for (size_t run = 0; run < l->state.n_runs; run++) {
-        size_t slot = run % l->n_slots;
         rc_mark mark = rc_arena_mark(l->mem);
         bool is_repeat_of_failure = run >= l->n_slots && !l->study->rows[slot].is_pass;
         if (!l->state.runs[run].is_done && !is_repeat_of_failure) {
-            tell(l, run);
-            RC_TRY(run_one(l, run, err));
+            tell(l, run, slot);
+            RC_TRY(run_one(l, run, slot, err));
         }
         if (run < l->n_slots) {
             RC_TRY(measure_slot(l, slot, err));
@@ -245,8 +245,9 @@ static rc_code run_all(launched *l, rc_error *err)
             rc_arena_rewind(l->mem, mark);
             l->study->rows[slot] = (rc_study_row){.is_pass = is_pass};
         }
+        slot = slot + 1 == l->n_slots ? 0 : slot + 1;
     }
-    for (size_t slot = 0; slot < l->n_slots; slot++)
+    for (slot = 0; slot < l->n_slots; slot++)
         RC_TRY(measure_slot(l, slot, err));
     return RC_OK;
 }
