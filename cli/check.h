@@ -38,6 +38,10 @@ void rc_check_write_people(const rc_subject *subject, const rc_check_show *show,
 void rc_check_write_json(const rc_subject *subjects, size_t n, const rc_check_show *show,
                          FILE *to);
 void rc_check_write_sarif(const rc_subject *subjects, size_t n, FILE *to);
+/* Findings as rows, in any of the formats of tables, to standard output. */
+RC_MUST_CHECK
+rc_code rc_check_write_table(const rc_subject *subjects, size_t n, const rc_check_show *show,
+                             rc_format format, rc_arena *mem, rc_error *err);
 /* One rule with an example. */
 RC_MUST_CHECK
 rc_code rc_check_explain(const char *id, bool is_json, FILE *to, rc_error *err);

@@ -104,12 +104,30 @@ static rc_code print_fix(job *work, const rc_check_inputs *inputs, rc_subject *s
     return RC_OK;
 }
 
+static bool wants(const char *dump, const char *noun)
+{
+    size_t n = strlen(noun);
+    for (const char *at = dump; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strncmp(at, noun, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static void print_dumps(const char *dump, const rc_subject *subject, FILE *to)
+{
+    if (wants(dump, "config"))
+        rc_config_print(subject->cfg, to);
+    if (wants(dump, "check"))
+        rc_check_print(subject->check, to);
+}
+
 static rc_code read_one(job *work, const char *path, size_t i, rc_error *err)
 {
     rc_check_inputs inputs;
     rc_subject *subject = &work->subjects[i];
     RC_TRY(rc_check_plan_read(&work->plan, path, work->mem, &inputs, err));
     RC_TRY(check_one(work, path, &inputs, subject, err));
+    print_dumps(rc_args_find(work->args, "--dump"), subject, stdout);
     bool is_fixing = rc_args_find(work->args, "--fix") || rc_args_find(work->args, "--write");
     return is_fixing ? print_fix(work, &inputs, subject, err) : RC_OK;
 }
@@ -175,13 +193,17 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
                                 .has_colour = rc_style_of(stdout).has_colour};
     RC_TRY(rc_check_plan_make(args, mem, &work.plan, err));
     bool is_fixing = rc_args_find(args, "--fix") || rc_args_find(args, "--write");
-    RC_TRY(check_all(&work, is_fixing || (!is_json && !is_sarif), status, err));
-    if (is_fixing)
+    bool is_text = !is_sarif && args->format == RC_FORMAT_TEXT;
+    RC_TRY(check_all(&work, is_fixing || is_text, status, err));
+    if (is_fixing || is_text)
         return RC_OK;
     if (is_sarif)
         rc_check_write_sarif(work.subjects, work.plan.n_paths, stdout);
     else if (is_json)
         rc_check_write_json(work.subjects, work.plan.n_paths, &work.show, stdout);
+    else
+        return rc_check_write_table(work.subjects, work.plan.n_paths, &work.show, args->format,
+                                    mem, err);
     return RC_OK;
 }
 
@@ -194,6 +216,7 @@ static const rc_option options[] = {
      true},
     {"--model", "NAME", "a built-in model under the settings; `recompute list models`", false},
     {"--origins", NULL, "print every value that is set, and where it came from", false},
+    {"--dump", "NOUN,...", "print nouns on the way: config, check", false},
     {"--strict", NULL, "warnings count: exit status 1, and --fix mends them too", false},
     {"--notes", NULL, "print notes too", false},
     {"--fix", NULL, "print the settings that mend the config, and edit nothing", false},

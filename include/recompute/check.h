@@ -113,7 +113,9 @@ RC_API rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char 
 RC_MUST_CHECK
 RC_API rc_code rc_check_refuse_errors(const rc_config *cfg, rc_arena *mem, rc_error *err);
 
+/* The verdict, a line per finding, what the framework warns, and the settings it leaves. */
 RC_API void rc_check_print(const rc_check *check, FILE *to);
+/* A row per finding, in their order. */
 RC_MUST_CHECK
 RC_API rc_code rc_check_table(const rc_check *check, rc_arena *mem, rc_table **out,
                               rc_error *err);

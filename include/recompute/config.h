@@ -70,6 +70,7 @@ typedef struct rc_unknown_key {
     const char *path; /* "model.num_layer" */
     rc_where where;   /* of the key, or of that value */
     bool is_value;
+    rc_field field; /* of that value; RC_FIELD_COUNT for a key */
 } rc_unknown_key;
 
 /* The key of the field that was probably meant by an unknown path, or NULL. The same name in

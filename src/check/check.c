@@ -213,7 +213,8 @@ rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_opt
     return make_check(core, mem, out, err);
 }
 
-static rc_code run_layers(rc_core *core, const rc_check_options *options, rc_error *err)
+static rc_code run_layers(rc_core *core, const rc_config *cfg, const rc_check_options *options,
+                          rc_error *err)
 {
     core->err = err;
     if (options->target == RC_CHECK_MEGATRON_LM)
@@ -224,8 +225,10 @@ static rc_code run_layers(rc_core *core, const rc_check_options *options, rc_err
     RC_TRY(rc_core_run(core, err));
     if (options->target != RC_CHECK_CORE)
         rc_core_build(core);
-    if (options->has_advice)
+    if (options->has_advice) {
         rc_core_advice(core);
+        rc_core_unknown(core, cfg);
+    }
     return core->code;
 }
 
@@ -238,7 +241,7 @@ rc_code rc_check_make(const rc_config *cfg, const rc_check_options *options, rc_
     RC_TRY(rc_core_fill(core, cfg, err));
     core->framework = cfg->framework;
     core->is_partial = is_fragment(cfg, core);
-    RC_TRY(run_layers(core, options, err));
+    RC_TRY(run_layers(core, cfg, options, err));
     return make_check(core, mem, out, err);
 }
 

@@ -189,7 +189,7 @@ bool rc_core_counts_ends(const rc_core *core)
 
 /* --- answering */
 
-static void add_hit(rc_core *core, rc_rule rule, const char *item, const char *exception)
+static void add_hit(rc_core *core, rc_hit hit)
 {
     if (core->code != RC_OK)
         return;
@@ -204,7 +204,7 @@ static void add_hit(rc_core *core, rc_rule rule, const char *item, const char *e
         core->hits = hits;
         core->n_room = room;
     }
-    core->hits[core->n_hits++] = (rc_hit){rule, item, exception};
+    core->hits[core->n_hits++] = hit;
     if (!core->has_stopped)
         core->n_until_stop = core->n_hits;
 }
@@ -229,7 +229,7 @@ void rc_core_raise(rc_core *core, rc_rule rule, const char *item)
 {
     if (!is_in_release(core, rule) || has_hit(core, rule, item) || core->is_told[rule])
         return;
-    add_hit(core, rule, item, NULL);
+    add_hit(core, (rc_hit){rule, item, NULL, NULL});
     core->has_stopped = true;
 }
 
@@ -237,7 +237,7 @@ void rc_core_crash(rc_core *core, rc_rule rule, const char *exception)
 {
     if (has_hit(core, rule, NULL))
         return;
-    add_hit(core, rule, NULL, exception);
+    add_hit(core, (rc_hit){rule, NULL, exception, NULL});
     core->has_stopped = true;
 }
 
@@ -249,7 +249,12 @@ void rc_core_warn(rc_core *core, rc_rule rule)
 void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item)
 {
     if (is_in_release(core, rule) && !core->is_told[rule])
-        add_hit(core, rule, item, NULL);
+        add_hit(core, (rc_hit){rule, item, NULL, NULL});
+}
+
+void rc_core_warn_key(rc_core *core, rc_rule rule, const rc_unknown_key *key)
+{
+    add_hit(core, (rc_hit){rule, key->path, NULL, key});
 }
 
 static rc_doc *new_value(rc_core *core, rc_doc_kind kind)

@@ -38,12 +38,14 @@ typedef struct rc_hit {
     rc_rule rule;
     const char *item;      /* the list entry at fault ("moe_act"), or NULL */
     const char *exception; /* where it is not the rule's own */
+    const rc_unknown_key *key; /* what it is about, when that is no setting; or NULL */
 } rc_hit;
 
 typedef struct rc_core {
     const rc_doc *at[RC_CORE_COUNT];    /* now; never NULL */
     const rc_doc *given[RC_CORE_COUNT]; /* by the user, or the class default */
     bool is_given[RC_CORE_COUNT];
+    bool is_late[RC_CORE_COUNT]; /* only the job will know it: the value here is a stand-in */
     bool is_mla;                 /* MLATransformerConfig */
     rc_release release;          /* of Megatron Core */
     rc_te te;                    /* Transformer Engine */
@@ -89,6 +91,7 @@ void rc_core_raise(rc_core *core, rc_rule rule, const char *item);
 void rc_core_crash(rc_core *core, rc_rule rule, const char *exception);
 void rc_core_warn(rc_core *core, rc_rule rule);
 void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item);
+void rc_core_warn_key(rc_core *core, rc_rule rule, const rc_unknown_key *key);
 /* A launcher hands the class another value, without a word. */
 void rc_core_give_text(rc_core *core, rc_core_field field, const char *text);
 void rc_core_give_bool(rc_core *core, rc_core_field field, bool value);
@@ -160,6 +163,7 @@ void rc_core_cli(rc_core *core);
 void rc_core_bridge(rc_core *core);
 void rc_core_build(rc_core *core);
 void rc_core_advice(rc_core *core);
+void rc_core_unknown(rc_core *core, const rc_config *cfg); /* rules_unknown.c */
 
 /* Takes the settings of a config; what it leaves at its default keeps the class's. */
 RC_MUST_CHECK

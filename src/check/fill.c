@@ -95,8 +95,22 @@ static bool is_class_default(const rc_config *cfg, rc_field field)
            (cfg->framework != RC_FRAMEWORK_MEGATRON_LM || cfg->origin[field].is_null);
 }
 
+/* `--tensor-model-parallel-size $TP` with TP from the scheduler: no rule may be sure about it. */
+static void mark_late(rc_core *core, const rc_config *cfg)
+{
+    for (size_t i = 0; i < cfg->n_unknown; i++) {
+        const rc_unknown_key *one = &cfg->unknown[i];
+        rc_core_field field = one->is_value
+                                  ? rc_core_field_named(rc_field_find(one->field)->name)
+                                  : RC_CORE_COUNT;
+        if (field != RC_CORE_COUNT)
+            core->is_late[field] = true;
+    }
+}
+
 rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err)
 {
+    mark_late(core, cfg);
     for (int i = 0; i < RC_CORE_COUNT; i++) {
         rc_field field = rc_field_find_name(rc_core_field_find((rc_core_field)i)->name);
         if (field == RC_FIELD_COUNT || is_class_default(cfg, field))

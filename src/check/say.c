@@ -45,6 +45,15 @@ static bool is_left_open(const rc_core *core, const rc_rule_facts *rule)
     return false;
 }
 
+static bool is_late(const rc_core *core, const rc_rule_facts *rule)
+{
+    const char *at = rule->fields;
+    for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT; field = next_field(&at))
+        if (core->is_late[field])
+            return true;
+    return false;
+}
+
 bool rc_say_is_given(const rc_core *core, const rc_rule_facts *rule)
 {
     const char *at = rule->fields;
@@ -57,7 +66,7 @@ bool rc_say_is_given(const rc_core *core, const rc_rule_facts *rule)
 rc_level rc_say_level(const rc_core *core, const rc_hit *hit)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
-    bool is_open = core->is_partial && is_left_open(core, rule);
+    bool is_open = (core->is_partial && is_left_open(core, rule)) || is_late(core, rule);
     return rule->level == RC_LEVEL_ERROR && is_open ? RC_LEVEL_WARNING : rule->level;
 }
 
@@ -112,6 +121,8 @@ static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_tex
 static rc_where find_where(const rc_core *core, const rc_hit *hit)
 {
     const char *at = rc_rule_at(hit->rule)->fields;
+    if (hit->key)
+        return hit->key->where;
     rc_core_field itself = hit->item ? rc_core_field_named(hit->item) : RC_CORE_COUNT;
     if (itself != RC_CORE_COUNT && !*at)
         return core->given[itself]->where;
@@ -145,7 +156,9 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
         RC_TRY(rc_text_printf(&text, err, ", did you mean %s?", rc_label_nearest(hit->item)));
     if (rule->level == RC_LEVEL_ERROR && rc_say_level(core, hit) != RC_LEVEL_ERROR)
         RC_TRY(rc_text_printf(&text, err,
-                              " (an error, unless a recipe sets what is default here)"));
+                              is_late(core, rule)
+                                  ? " (an error, unless the job starts with other values)"
+                                  : " (an error, unless a recipe sets what is default here)"));
     *out = text.at;
     return RC_OK;
 }
@@ -210,6 +223,22 @@ rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *betwee
     return RC_OK;
 }
 
+/* The setting that was probably meant, as the user of that framework writes it. */
+static rc_code say_nearest(const rc_core *core, const rc_hit *hit, const char **out,
+                           rc_error *err)
+{
+    const char *nearest = rc_field_nearest(hit->key->path);
+    for (int i = 0; nearest && i < RC_FIELD_COUNT; i++) {
+        const rc_field_facts *facts = rc_field_find((rc_field)i);
+        const char *flag = facts->flag + (*facts->flag == '!');
+        bool is_it = strcmp(*facts->key ? facts->key : facts->name, nearest) == 0;
+        if (is_it && *flag && core->framework == RC_FRAMEWORK_MEGATRON_LM)
+            nearest = flag;
+    }
+    *out = nearest;
+    return nearest ? rc_arena_printf(core->mem, out, err, "%s", nearest) : RC_OK;
+}
+
 static rc_code say_fix(const rc_core *core, const rc_rule_facts *rule, const rc_doc *fix,
                        const char **out, rc_error *err)
 {
@@ -235,7 +264,10 @@ rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
     RC_TRY(rc_arena_printf(core->mem, &out->rule, err, "%s", rc_rule_id(rule, id)));
     RC_TRY(say_reason(core, hit, &out->reason, err));
     RC_TRY(rc_fix_make(core, hit, fix, err));
-    RC_TRY(say_fix(core, rule, *fix, &out->fix, err));
+    if (hit->rule == RC_RULE_unknown_key)
+        RC_TRY(say_nearest(core, hit, &out->fix, err));
+    else
+        RC_TRY(say_fix(core, rule, *fix, &out->fix, err));
     if (strchr(rule->raises, ' '))
         RC_TRY(rc_arena_printf(core->mem, &out->source, err, "%s",
                                rc_rule_source(rule, source, sizeof source)));

@@ -51,7 +51,9 @@ rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const 
 {
     const rc_doc *value = resolve(maker, node);
     if (!value)
-        return rc_maker_note_value(maker, shown, node->where, err);
+        return rc_maker_note_value(maker, field, shown, node->where, err);
+    if (maker->n_late_values)
+        rc_maker_forget_value(maker, field);
     return rc_value_set(maker->cfg, field, value, maker->kind, shown, maker->mem, err);
 }
 

@@ -39,6 +39,7 @@ typedef struct rc_maker {
     rc_late *late;
     size_t n_late, n_late_room;
     size_t n_unknown_room;
+    size_t n_late_values; /* of cfg->unknown */
 } rc_maker;
 
 RC_MUST_CHECK
@@ -61,7 +62,10 @@ RC_MUST_CHECK
 rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err);
 /* Notes that a known setting's value is known only to the running job. */
 RC_MUST_CHECK
-rc_code rc_maker_note_value(rc_maker *maker, const char *path, rc_where where, rc_error *err);
+rc_code rc_maker_note_value(rc_maker *maker, rc_field field, const char *path, rc_where where,
+                            rc_error *err);
+/* A later input gives the value. */
+void rc_maker_forget_value(rc_maker *maker, rc_field field);
 
 RC_MUST_CHECK
 rc_code rc_maker_defer(rc_maker *maker, rc_tongue tongue, const rc_alias *row,

@@ -65,12 +65,27 @@ static rc_code add_unknown(rc_maker *maker, const char *path, rc_unknown_key unk
 
 rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err)
 {
-    return add_unknown(maker, path, (rc_unknown_key){.where = where}, err);
+    return add_unknown(maker, path, (rc_unknown_key){.where = where, .field = RC_FIELD_COUNT},
+                       err);
 }
 
-rc_code rc_maker_note_value(rc_maker *maker, const char *path, rc_where where, rc_error *err)
+rc_code rc_maker_note_value(rc_maker *maker, rc_field field, const char *path, rc_where where,
+                            rc_error *err)
 {
-    return add_unknown(maker, path, (rc_unknown_key){.where = where, .is_value = true}, err);
+    rc_unknown_key unknown = {.where = where, .is_value = true, .field = field};
+    maker->n_late_values++;
+    return add_unknown(maker, path, unknown, err);
+}
+
+void rc_maker_forget_value(rc_maker *maker, rc_field field)
+{
+    rc_config *cfg = maker->cfg;
+    size_t n = 0;
+    for (size_t i = 0; i < cfg->n_unknown; i++)
+        if (!cfg->unknown[i].is_value || cfg->unknown[i].field != field)
+            cfg->unknown[n++] = cfg->unknown[i];
+    maker->n_late_values -= cfg->n_unknown - n;
+    cfg->n_unknown = n;
 }
 
 rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)

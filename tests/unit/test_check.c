@@ -134,6 +134,59 @@ static void a_finding_stands_at_the_value_and_names_the_fix(void **state)
     assert_string_equal(finding.fix, "model.recompute_num_layers=null");
 }
 
+static void a_check_prints_its_verdict_findings_and_settings(void **state)
+{
+    static const char accepted[] = "core:\n"
+                                   "  num_layers: 8\n"
+                                   "  num_attention_heads: 8\n"
+                                   "  num_moe_experts: 4\n"
+                                   "  moe_ffn_hidden_size: 64\n"
+                                   "  add_bias_linear: false\n"
+                                   "  moe_expert_capacity_factor: -1.0\n"
+                                   "  moe_token_dispatcher_type: alltoall\n"
+                                   "  moe_layer_recompute: true\n"
+                                   "  cuda_graph_modules: []\n";
+    static const char refused[] = "core: {num_layers: 8, num_attention_heads: 8,\n"
+                                  "  recompute_granularity: fu, cuda_graph_modules: []}\n";
+    check_text text;
+    check_open(&text);
+    rc_check_print(check_of(accepted, (rc_check_options){.target = RC_CHECK_CORE}, *state),
+                   text.to);
+    rc_check_print(check_of(refused, (rc_check_options){.target = RC_CHECK_CORE}, *state),
+                   text.to);
+    char *printed = check_close(&text);
+    assert_non_null(strstr(printed, "accept\n"));
+    assert_non_null(strstr(printed, "warns warn-moe-layer-recompute-deprecated\n"));
+    assert_non_null(strstr(printed,
+                           "\neffective {recompute_granularity: selective, recompute_method: "
+                           "null, recompute_num_layers: null, recompute_modules: [core_attn, "
+                           "moe]}\neffective_other {moe_expert_capacity_factor: null}\nreject "
+                           "recompute-granularity-unknown ValueError\nerror "
+                           "recompute-granularity-unknown test.yaml:2:26 "));
+    free(printed);
+}
+
+static void a_check_is_a_table_with_a_row_per_finding(void **state)
+{
+    static const char yaml[] = "model:\n"
+                               "  num_layers: 8\n"
+                               "  num_attention_heads: 8\n"
+                               "  recompute_granularity: selective\n"
+                               "  recompute_num_layers: 12\n"
+                               "  recompute_modules: [mlp]\n";
+    rc_table *table;
+    rc_check *check = check_of(yaml, (rc_check_options){.target = RC_CHECK_BRIDGE}, *state);
+    assert_ok(rc_check_table(check, *state, &table, NULL));
+    assert_int_equal(table->n_rows, check->findings.n);
+    assert_true(table->n_rows >= 1);
+    assert_int_equal(table->cells[1].i, 5);
+    assert_int_equal(table->cells[2].i, 25);
+    assert_string_equal(table->cells[3].text, "error");
+    assert_string_equal(table->cells[4].text, "selective-recompute-forbids-num-layers");
+    assert_string_equal(table->cells[5].text, "core");
+    assert_string_equal(table->cells[7].text, "model.recompute_num_layers=null");
+}
+
 static void a_finding_about_a_list_stands_at_the_item(void **state)
 {
     static const char yaml[] = "model:\n"
@@ -283,6 +336,8 @@ int main(void)
         cmocka_unit_test(versions_know_pep_440_spellings),
         cmocka_unit_test(releases_are_found_by_their_names),
         cmocka_unit_test(a_finding_stands_at_the_value_and_names_the_fix),
+        cmocka_unit_test(a_check_prints_its_verdict_findings_and_settings),
+        cmocka_unit_test(a_check_is_a_table_with_a_row_per_finding),
         cmocka_unit_test(a_finding_about_a_list_stands_at_the_item),
         cmocka_unit_test(all_violations_are_reported_in_firing_order),
         cmocka_unit_test(a_fragment_leaves_open_what_a_recipe_may_set),

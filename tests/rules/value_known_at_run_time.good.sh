@@ -1,0 +1,3 @@
+HEADS=16
+torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads $HEADS \
+    --tensor-model-parallel-size 2
