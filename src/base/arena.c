@@ -3,12 +3,14 @@
  * A chain of blocks, each at least as large as all before it. A rewind frees the blocks taken
  * after the mark. The blocks' own headers are the only malloc of the library.
  */
+#define _DEFAULT_SOURCE /* madvise */
 #include <recompute/arena.h>
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef struct block block;
 struct block {
@@ -22,7 +24,7 @@ struct rc_arena {
     int64_t n_until_failure;
 };
 
-enum { FIRST_BLOCK_BYTES = 1 << 12, MOST_BLOCK_BYTES = 1 << 24 };
+enum { FIRST_BLOCK_BYTES = 1 << 12, MOST_BLOCK_BYTES = 1 << 24, HUGE_PAGE_BYTES = 1 << 21 };
 
 static char *block_bytes(block *b)
 {
@@ -36,7 +38,11 @@ static block *block_open(size_t room_bytes, block *older)
     if (room_bytes > SIZE_MAX - 2 * header - RC_ALIGN)
         return NULL;
     size_t bytes = (header + room_bytes + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN;
-    block *b = aligned_alloc(RC_ALIGN, bytes);
+    /* one fault per 2 MiB touched instead of 512; a kernel without huge pages declines */
+    bool is_huge = bytes >= HUGE_PAGE_BYTES;
+    block *b = aligned_alloc(is_huge ? HUGE_PAGE_BYTES : RC_ALIGN, bytes);
+    if (b && is_huge)
+        (void)madvise(b, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
     if (b)
         *b = (block){.older = older, .room_bytes = room_bytes};
     return b;

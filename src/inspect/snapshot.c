@@ -36,9 +36,13 @@ static rc_code make_final_blocks(rc_snapshot *snapshot, rc_error *err)
                                      block->requested_bytes, block->stack};
         }
     }
-    if (snapshot->n_final_blocks > 1)
-        qsort(snapshot->final_blocks, snapshot->n_final_blocks, sizeof *snapshot->final_blocks,
-              by_addr);
+    /* torch writes segments by address: mostly there is nothing to sort */
+    size_t n = snapshot->n_final_blocks, n_sorted = n > 0;
+    while (n_sorted < n && by_addr(&snapshot->final_blocks[n_sorted - 1],
+                                   &snapshot->final_blocks[n_sorted]) <= 0)
+        n_sorted++;
+    if (n_sorted < n)
+        qsort(snapshot->final_blocks, n, sizeof *snapshot->final_blocks, by_addr);
     return RC_OK;
 }
 

@@ -21,15 +21,15 @@ static int by_pool(const void *a, const void *b)
 {
     const rc_snapshot_segment *x = *(const rc_snapshot_segment *const *)a;
     const rc_snapshot_segment *y = *(const rc_snapshot_segment *const *)b;
-    const int64_t keys[5][2] = {{x->device, y->device},
-                                {x->pool_id[0], y->pool_id[0]},
-                                {x->pool_id[1], y->pool_id[1]},
-                                {x->is_small, y->is_small},
-                                {x->stream, y->stream}};
-    for (int i = 0; i < 5; i++)
-        if (keys[i][0] != keys[i][1])
-            return compare_ints(keys[i][0], keys[i][1]);
-    return 0;
+    if (x->device != y->device)
+        return compare_ints(x->device, y->device);
+    if (x->pool_id[0] != y->pool_id[0])
+        return compare_ints(x->pool_id[0], y->pool_id[0]);
+    if (x->pool_id[1] != y->pool_id[1])
+        return compare_ints(x->pool_id[1], y->pool_id[1]);
+    if (x->is_small != y->is_small)
+        return compare_ints(x->is_small, y->is_small);
+    return compare_ints(x->stream, y->stream);
 }
 
 static void add_block(const rc_snapshot_block *block, rc_pool_stats *to)

@@ -164,9 +164,15 @@ rc_code rc_pickle_refuse(rc_pickle *p, rc_refusal refusal, const char *fmt, ...)
 
 RC_MUST_CHECK
 rc_code rc_pickle_refill(rc_pickle *p);
+/* Brings `n` bytes into the window that are not all in it yet; at most a window. */
+RC_MUST_CHECK
+rc_code rc_pickle_fetch(rc_pickle *p, size_t n);
 /* `n` bytes must lie in the window; at most a window. */
 RC_MUST_CHECK
-rc_code rc_pickle_need(rc_pickle *p, size_t n);
+static inline rc_code rc_pickle_need(rc_pickle *p, size_t n)
+{
+    return (size_t)(p->end - p->at) >= n ? RC_OK : rc_pickle_fetch(p, n);
+}
 /* A length prefix: these bytes must exist in the file, where its length is known. */
 RC_MUST_CHECK
 rc_code rc_pickle_check_length(rc_pickle *p, uint64_t n);

@@ -55,11 +55,8 @@ rc_code rc_pickle_refill(rc_pickle *p)
     return check_budget(p);
 }
 
-/* `n` bytes must lie in the window; at most a window. */
-rc_code rc_pickle_need(rc_pickle *p, size_t n)
+rc_code rc_pickle_fetch(rc_pickle *p, size_t n)
 {
-    if ((size_t)(p->end - p->at) >= n)
-        return RC_OK;
     if (!p->is_end)
         RC_TRY(rc_pickle_refill(p));
     if ((size_t)(p->end - p->at) < n)

@@ -28,7 +28,7 @@ static rc_code words_reserve(rc_words *words, size_t n_pages, rc_error *err)
     return RC_OK;
 }
 
-rc_code rc_words_reach(rc_words *words, size_t n, rc_error *err)
+rc_code rc_words_extend(rc_words *words, size_t n, rc_error *err)
 {
     if (n == 0)
         return RC_OK;

@@ -21,7 +21,12 @@ typedef struct rc_words {
 
 /* Makes words 0 .. n-1 readable; only the page of n-1 becomes writable. */
 RC_MUST_CHECK
-rc_code rc_words_reach(rc_words *words, size_t n, rc_error *err);
+rc_code rc_words_extend(rc_words *words, size_t n, rc_error *err);
+RC_MUST_CHECK
+static inline rc_code rc_words_reach(rc_words *words, size_t n, rc_error *err)
+{
+    return n <= words->n_ready ? RC_OK : rc_words_extend(words, n, err);
+}
 static inline uint32_t rc_words_get(const rc_words *words, size_t i)
 {
     return words->page[i >> RC_WORDS_PAGE_BITS][i & (RC_WORDS_PAGE - 1)];

@@ -217,27 +217,43 @@ static rc_code read_blocks(walk *w, const rc_pickle_box *list, rc_snapshot_segme
     return RC_OK;
 }
 
+/* The last value at each known key: one pass, where a segment is asked for ten. */
+typedef struct fields {
+    rc_pv at[RC_KEY_COUNT];
+} fields;
+
+static void find_all(const rc_pickle_box *dict, fields *out)
+{
+    memset(out, 0, sizeof *out);
+    for (uint32_t i = 0; i < dict->n; i += 2)
+        if (rc_pv_kind_of(dict->items[i]) == RC_PV_STRING &&
+            rc_pv_id(dict->items[i]) < RC_KEY_COUNT)
+            out->at[rc_pv_id(dict->items[i])] = dict->items[i + 1];
+}
+
 static rc_code read_segment(walk *w, const rc_pickle_box *dict, rc_snapshot_segment *segment)
 {
+    fields f;
+    find_all(dict, &f);
     static const number_rule device = {"a segment", "device", false, false, 0, MOST_DEVICE};
     static const number_rule total = {"a segment", "total_size",   true, false,
                                       0,           MOST_SIZE_BYTES};
     static const number_rule stream = {"a segment", "stream",  false,
                                        true,        INT64_MIN, INT64_MAX};
     int64_t number = 0;
-    RC_TRY(read_number(w, find(dict, RC_KEY_DEVICE), &device, &number));
+    RC_TRY(read_number(w, f.at[RC_KEY_DEVICE], &device, &number));
     segment->device = (int)number;
-    RC_TRY(read_addr(w, find(dict, RC_KEY_ADDRESS), "a segment", true, &segment->addr));
-    RC_TRY(read_size(w, find(dict, RC_KEY_TOTAL_SIZE), &total, &segment->total_bytes));
-    RC_TRY(read_number(w, find(dict, RC_KEY_STREAM), &stream, &segment->stream));
-    rc_pv type = find(dict, RC_KEY_SEGMENT_TYPE);
+    RC_TRY(read_addr(w, f.at[RC_KEY_ADDRESS], "a segment", true, &segment->addr));
+    RC_TRY(read_size(w, f.at[RC_KEY_TOTAL_SIZE], &total, &segment->total_bytes));
+    RC_TRY(read_number(w, f.at[RC_KEY_STREAM], &stream, &segment->stream));
+    rc_pv type = f.at[RC_KEY_SEGMENT_TYPE];
     if (type && rc_pv_kind_of(type) != RC_PV_STRING)
         return bad(w, RC_REFUSAL_BAD_TYPE, "a segment's type", "is no string");
     segment->is_small = type && rc_pv_id(type) == RC_KEY_SMALL;
-    rc_pickle_int_pair(w->p, find(dict, RC_KEY_SEGMENT_POOL_ID), segment->pool_id);
-    rc_pv expandable = find(dict, RC_KEY_IS_EXPANDABLE);
+    rc_pickle_int_pair(w->p, f.at[RC_KEY_SEGMENT_POOL_ID], segment->pool_id);
+    rc_pv expandable = f.at[RC_KEY_IS_EXPANDABLE];
     segment->is_expandable = expandable == rc_pv_make(RC_PV_BOOL, 1);
-    return read_stack(w, find(dict, RC_KEY_FRAMES), "a segment:", &segment->stack);
+    return read_stack(w, f.at[RC_KEY_FRAMES], "a segment:", &segment->stack);
 }
 
 static rc_code read_segments(walk *w, rc_pv v)
