@@ -18,7 +18,8 @@ typedef struct rc_run_options {
      * that a liveness fault is a NaN at the culprit. */
     bool is_poisoned;
     /* Mark the step part of the arena, and some room behind it, before the run:
-     * rc_run_touched_bytes then tells what kernels really wrote instead of what they were handed. */
+     * rc_run_touched_bytes then tells what kernels really wrote instead of what they were handed
+     * (of scratch still the latter). */
     bool is_watched;
 } rc_run_options;
 

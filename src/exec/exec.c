@@ -208,6 +208,10 @@ static void run_op(rc_run *run, const rc_instr *instr, uint64_t draw)
                     .seed = run->options.seed,
                     .draw = draw};
     touch(run, instr->scratch);
+    /* How much of its scratch a kernel writes depends on which thread took which block, so scratch
+     * counts as handed, values as written. */
+    if (run->options.is_watched && instr->scratch >= 0)
+        ((char *)call.scratch)[run->schedule->buffers[instr->scratch].bytes - 1] = 0;
     for (int k = 0; k < RC_OP_MAX_IN; k++) {
         call.in[k] = resolve(run, &instr->in[k]);
         call.d_in[k] = resolve(run, &instr->d_in[k]);
