@@ -85,8 +85,9 @@ rc_code diag_check_settings(diag *d, rc_error *err);
 const char *diag_granularity(const rc_config *cfg);
 RC_MUST_CHECK
 rc_code diag_accepts(const diag *d, const char *overrides, bool *is_accepted, rc_error *err);
-/* predict.c: what our own estimate says about a rank of this job; false where it has none. */
-bool diag_predict_rank(const rc_config *cfg, int64_t rank, int64_t *peak_bytes);
+/* predict.c: what our own estimate says about this job, a sentence; *out NULL where it has none. */
+RC_MUST_CHECK
+rc_code diag_predict(const rc_config *cfg, rc_arena *mem, const char **out, rc_error *err);
 /* evidence.c, numbers.c, findings.c */
 RC_MUST_CHECK
 rc_code diag_evidence(const diag *d, rc_diagnosis *out, rc_error *err);

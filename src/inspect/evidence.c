@@ -104,12 +104,11 @@ rc_code diag_evidence(const diag *d, rc_diagnosis *out, rc_error *err)
                  log->train.n_lines, log->train.last_iteration);
         RC_TRY(add_evidence(d, out, log->train.where, text, err));
     }
-    int64_t peak;
-    if (d->job->cfg && diag_predict_rank(d->job->cfg, d->rank, &peak)) {
-        char size[64], text[160];
-        snprintf(text, sizeof text, "our estimate of this rank's peak: %s",
-                 diag_size(peak, false, size));
-        RC_TRY(add_evidence(d, out, RC_NOWHERE, text, err));
+    if (d->job->cfg) {
+        const char *text;
+        RC_TRY(diag_predict(d->job->cfg, d->mem, &text, err));
+        if (text)
+            RC_TRY(add_evidence(d, out, RC_NOWHERE, text, err));
     }
     return RC_OK;
 }
