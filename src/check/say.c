@@ -34,13 +34,21 @@ static rc_core_field next_field(const char **at)
     return RC_CORE_COUNT;
 }
 
+/* Where a value was given: the field itself, or the older name it had. */
+static rc_core_field field_given(const rc_core *core, rc_core_field field)
+{
+    bool is_old_name = field == RC_CORE_cuda_graph_modules && !core->is_given[field] &&
+                       core->is_given[RC_CORE_cuda_graph_scope];
+    return is_old_name ? RC_CORE_cuda_graph_scope : field;
+}
+
 /* Recompute is the user's own subject; whatever else is unset, a recipe may set. */
 static bool is_left_open(const rc_core *core, const rc_rule_facts *rule)
 {
     const char *at = rule->fields;
     for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT; field = next_field(&at))
-        if (!core->is_given[field] &&
-            strncmp(rc_core_field_find(field)->name, "recompute_", 10) != 0)
+        if (!core->is_given[field_given(core, field)] &&
+            !strstr(rc_core_field_find(field)->name, "recompute"))
             return true;
     return false;
 }
@@ -104,8 +112,9 @@ static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_tex
 {
     const char *at = rule->fields;
     int n_named = 0;
-    for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT && n_named < MAX_NAMED;
-         field = next_field(&at)) {
+    for (rc_core_field named = next_field(&at); named != RC_CORE_COUNT && n_named < MAX_NAMED;
+         named = next_field(&at)) {
+        rc_core_field field = field_given(core, named);
         if (!core->is_given[field] && n_named >= 2)
             continue;
         RC_TRY(rc_text_printf(text, err, "%s%s is ", n_named ? ", " : "",

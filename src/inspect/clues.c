@@ -1,14 +1,12 @@
 /* clues.c — one small predicate per row of clues.def.
  *
  * takes  the collected facts (facts.c)
- * gives  a bit per clue; what the rows of diagnoses.def are made of
+ * gives  a truth per clue; what the rows of diagnoses.def are made of
  */
 #include "inspect/diag.h"
 
 #include <math.h>
 #include <string.h>
-
-_Static_assert(CLUE_COUNT <= 64, "clues are bits of one word");
 
 /* Shares of the card, from the sources in clues.def. */
 static const double IDLE_SHARE = 0.05, OTHER_SHARE = 0.10, OUTSIDE_SHARE = 0.08,
@@ -90,19 +88,34 @@ SEE(REFUSED)
 {
     return d->job->log->n_refusals > 0 && !d->oom;
 }
+/* A step, a report or a phase behind construction proves that the framework took the settings,
+ * whatever our rules say. */
+static bool has_begun(const diag *d)
+{
+    const rc_log *log = d->job->log;
+    return log->train.n_lines > 0 || log->n_ranks > 0 ||
+           (d->stage != RC_STAGE_UNKNOWN && d->stage != RC_STAGE_CONFIG &&
+            d->stage != RC_STAGE_MODEL_BUILD);
+}
 SEE(INVALID)
 {
-    /* A step, a report or a phase behind construction proves that the framework took the
-     * settings, whatever our rules say. */
-    const rc_log *log = d->job->log;
-    bool has_begun = log->train.n_lines > 0 || log->n_ranks > 0 ||
-                     (d->stage != RC_STAGE_UNKNOWN && d->stage != RC_STAGE_CONFIG &&
-                      d->stage != RC_STAGE_MODEL_BUILD);
-    return d->broken && !has_begun;
+    return d->broken && !has_begun(d);
+}
+SEE(INVALID_OPEN)
+{
+    return !d->broken && d->open && !has_begun(d);
+}
+SEE(GROUP_OVERRUN)
+{
+    bool is_uneven = false;
+    for (size_t i = 0; d->check && i < d->check->findings.n; i++)
+        is_uneven = is_uneven ||
+                    strcmp(d->check->findings.at[i].rule, "uniform-group-does-not-divide") == 0;
+    return is_uneven && d->error_text && strstr(d->error_text, "out of range");
 }
 SEE(SETTINGS_FINE)
 {
-    return d->check && !d->broken;
+    return d->check && !d->broken && !d->open;
 }
 SEE(NOT_APPLIED)
 {
@@ -139,6 +152,17 @@ SEE(MISMATCH_DTYPE)
 SEE(MISMATCH_COUNT)
 {
     return d->n_saved >= 0 && d->n_replayed >= 0;
+}
+SEE(REPLAY_SHAPE)
+{
+    /* A re-entrant checkpoint compares nothing itself: what differs meets a gradient or a
+     * collective of the wrong size. */
+    bool is_split = (d->frames & RC_FRAMES_REPLAY) != 0 && d->error_text &&
+                    (strstr(d->error_text, "Split sizes") || strstr(d->error_text, "shape") ||
+                     strstr(d->error_text, "must match the size of tensor"));
+    bool is_gradient = has_event(d, RC_LOG_REPLAY_SHAPE) &&
+                       (d->stage == RC_STAGE_BACKWARD || d->stage == RC_STAGE_UNKNOWN);
+    return !d->oom && (is_split || is_gradient);
 }
 SEE(REPLAY_STOP)
 {
@@ -184,8 +208,10 @@ SEE(OTHER_ERROR)
     bool is_last = has_event(d, RC_LOG_ERROR) &&
                    (log->train.n_lines == 0 || log->last_error.file != log->train.where.file ||
                     log->last_error.line > log->train.where.line);
-    bool is_crash =
-        HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_ILLEGAL, RC_LOG_TIME_LIMIT);
+    bool is_crash = HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_TIME_LIMIT,
+                            RC_LOG_ILLEGAL, RC_LOG_ILLEGAL_HSA, RC_LOG_ILLEGAL_ALIGN,
+                            RC_LOG_DEVICE_ASSERT, RC_LOG_LAUNCH_FAILURE, RC_LOG_ECC, RC_LOG_XID,
+                            RC_LOG_BUS_LOST, RC_LOG_PREEMPTED, RC_LOG_NODE_FAIL);
     return !d->oom && (is_last || is_crash);
 }
 SEE(DIED)
@@ -369,13 +395,10 @@ static const struct {
 #undef RC_CLUE
 };
 
-uint64_t diag_clues(const diag *d)
+void diag_clues(const diag *d, bool holds[CLUE_COUNT])
 {
-    uint64_t bits = 0;
     for (size_t i = 0; i < CLUE_COUNT; i++)
-        if (clues[i].see(d))
-            bits |= (uint64_t)1 << i;
-    return bits;
+        holds[i] = clues[i].see(d);
 }
 
 const char *diag_clue_name(diag_clue clue)

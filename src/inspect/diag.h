@@ -22,8 +22,9 @@ typedef struct diag {
     const rc_log_event *event; /* the event that decides where there is no such message */
     const rc_check *check;     /* of the settings, or NULL */
     const rc_finding *broken;  /* its first error, or NULL */
+    const rc_finding *open;    /* its first error that a recipe's values could still mend */
     rc_trainer framework;
-    uint64_t clues;
+    bool clues[CLUE_COUNT];
     rc_stage stage;
     unsigned frames;
     bool is_decimal; /* the log speaks in units of 1e9 */
@@ -54,8 +55,8 @@ typedef struct diag {
 /* facts.c: fills the struct from the job. */
 RC_MUST_CHECK
 rc_code diag_collect(diag *d, rc_error *err);
-/* clues.c: which clues hold, one bit each. */
-uint64_t diag_clues(const diag *d);
+/* clues.c: which clues hold. */
+void diag_clues(const diag *d, bool holds[CLUE_COUNT]);
 const char *diag_clue_name(diag_clue clue);
 const char *diag_clue_meaning(diag_clue clue);
 /* tensor.c: names the request where a tensor of this model has its size. */
@@ -100,7 +101,7 @@ rc_code diag_findings(const diag *d, rc_diagnosis *out, rc_error *err);
 
 static inline bool diag_has(const diag *d, diag_clue clue)
 {
-    return (d->clues >> clue & 1) != 0;
+    return d->clues[clue];
 }
 
 #endif

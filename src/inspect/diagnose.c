@@ -17,24 +17,26 @@ typedef struct row {
     rc_confidence confidence;
     const char *steps, *source;
     const char *why, *falsify;
-    uint64_t needs, without;
+    const uint8_t *needs, *without; /* clues + 1, up to a 0 */
 } row;
 
 /* The same table three times: its words, the clues that must hold, the clues that must not. */
 #define ALWAYS
-#define C(clue) | (uint64_t)1 << CLUE_##clue
+enum { MOST_CLUES = 5 };
+_Static_assert(CLUE_COUNT < UINT8_MAX, "a clue is a byte");
+#define C(clue) CLUE_##clue + 1,
 #define N(clue)
-static const uint64_t needs[] = {
-#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) (0 clues),
+static const uint8_t needs[][MOST_CLUES] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) {clues 0},
 #include "defs/diagnoses.def"
 #undef RC_DIAGNOSIS
 };
 #undef C
 #undef N
 #define C(clue)
-#define N(clue) | (uint64_t)1 << CLUE_##clue
-static const uint64_t withouts[] = {
-#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) (0 clues),
+#define N(clue) CLUE_##clue + 1,
+static const uint8_t withouts[][MOST_CLUES] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) {clues 0},
 #include "defs/diagnoses.def"
 #undef RC_DIAGNOSIS
 };
@@ -42,7 +44,7 @@ static const uint64_t withouts[] = {
 #undef N
 static const row rows[] = {
 #define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source)                                \
-    {#name, RC_CAUSE_##verdict, RC_CONFIDENCE_##sure, steps, source, NULL, NULL, 0, 0},
+    {#name, RC_CAUSE_##verdict, RC_CONFIDENCE_##sure, steps, source, NULL, NULL, NULL, NULL},
 #include "defs/diagnoses.def"
 #undef RC_DIAGNOSIS
 };
@@ -65,6 +67,17 @@ static row row_at(size_t i)
     at.why = sentences[i].why;
     at.falsify = sentences[i].falsify;
     return at;
+}
+
+static bool row_holds(const diag *d, const row *at)
+{
+    for (const uint8_t *clue = at->needs; *clue; clue++)
+        if (!d->clues[*clue - 1])
+            return false;
+    for (const uint8_t *clue = at->without; *clue; clue++)
+        if (d->clues[*clue - 1])
+            return false;
+    return true;
 }
 
 const char *rc_cause_name(rc_cause cause)
@@ -99,7 +112,9 @@ static rc_stage stage_of(const diag *d, const row *at)
             return RC_STAGE_NONE;
     if (at->cause == RC_CAUSE_IMBALANCE && !d->oom)
         return RC_STAGE_NONE;
-    bool is_settings = strcmp(at->name, "invalid") == 0 || strcmp(at->name, "not_applied") == 0;
+    bool is_settings = strcmp(at->name, "invalid") == 0 ||
+                       strcmp(at->name, "invalid_open") == 0 ||
+                       strcmp(at->name, "not_applied") == 0;
     return is_settings ? RC_STAGE_CONFIG : d->stage;
 }
 
@@ -129,10 +144,10 @@ rc_code rc_diagnosis_make(const rc_job *job, rc_arena *mem, rc_diagnosis **out, 
     RC_TRY(diag_collect(&d, err));
     RC_TRY(diag_name_tensor(&d, err));
     RC_TRY(diag_check_settings(&d, err));
-    d.clues = diag_clues(&d);
+    diag_clues(&d, d.clues);
     for (size_t i = 0; i < N_ROWS; i++) {
         row at = row_at(i);
-        if ((d.clues & at.needs) != at.needs || (d.clues & at.without) != 0)
+        if (!row_holds(&d, &at))
             continue;
         RC_TRY(write_verdict(&d, &at, diagnosis, err));
         *out = diagnosis;
@@ -155,17 +170,20 @@ rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err)
     return RC_OK;
 }
 
-/* Clue names of a mask, joined. */
-static rc_code clue_text(rc_arena *mem, uint64_t needed, uint64_t without, const char **out,
-                         rc_error *err)
+static rc_code add_clues(rc_text *text, const uint8_t *clues, const char *before, rc_error *err)
+{
+    for (; *clues; clues++)
+        RC_TRY(rc_text_printf(text, err, "%s%s%s", text->n ? "; " : "", before,
+                              diag_clue_meaning((diag_clue)(*clues - 1))));
+    return RC_OK;
+}
+
+/* What a row needs, joined. */
+static rc_code clue_text(rc_arena *mem, const row *at, const char **out, rc_error *err)
 {
     rc_text text = {.mem = mem};
-    for (size_t i = 0; i < CLUE_COUNT; i++) {
-        bool is_needed = (needed >> i & 1) != 0, is_without = (without >> i & 1) != 0;
-        if (is_needed || is_without)
-            RC_TRY(rc_text_printf(&text, err, "%s%s%s", text.n ? "; " : "",
-                                  is_without ? "not: " : "", diag_clue_meaning((diag_clue)i)));
-    }
+    RC_TRY(add_clues(&text, at->needs, "", err));
+    RC_TRY(add_clues(&text, at->without, "not: ", err));
     *out = text.n ? text.at : "anything else";
     return RC_OK;
 }
@@ -189,7 +207,7 @@ rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err)
         RC_TRY(diag_verify_steps(at.steps, err));
         RC_TRY(diag_verify_words(at.why, err));
         RC_TRY(diag_verify_words(at.falsify, err));
-        RC_TRY(clue_text(mem, at.needs, at.without, &when, err));
+        RC_TRY(clue_text(mem, &at, &when, err));
         RC_TRY(rc_table_add_row(*out, &cells, err));
         cells[0] = rc_cell_text(at.name);
         cells[1] = rc_cell_text(when);

@@ -287,8 +287,11 @@ static const rc_log_kind engine_kinds[] = {RC_LOG_ENGINE_MEMORY, RC_LOG_ENGINE_C
 static const rc_log_kind host_kinds[] = {
     RC_LOG_HOST_ALLOC, RC_LOG_HOST_ERRNO, RC_LOG_HOST_BADALLOC,   RC_LOG_HOST_NUMPY,
     RC_LOG_HOST_SHM,   RC_LOG_HOST_BUS,   RC_LOG_HOST_MEMORYERROR};
-static const rc_log_kind error_kinds[] = {RC_LOG_ERROR, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT,
-                                          RC_LOG_TIME_LIMIT, RC_LOG_ILLEGAL};
+static const rc_log_kind error_kinds[] = {
+    RC_LOG_ERROR,          RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT,      RC_LOG_TIME_LIMIT,
+    RC_LOG_ILLEGAL,        RC_LOG_ILLEGAL_HSA,  RC_LOG_ILLEGAL_ALIGN, RC_LOG_DEVICE_ASSERT,
+    RC_LOG_LAUNCH_FAILURE, RC_LOG_ECC,          RC_LOG_XID,           RC_LOG_BUS_LOST,
+    RC_LOG_PREEMPTED,      RC_LOG_NODE_FAIL};
 static const rc_log_kind replay_kinds[] = {RC_LOG_CHECKPOINT_METADATA, RC_LOG_CHECKPOINT_COUNT,
                                            RC_LOG_CHECKPOINT_MORE,     RC_LOG_CHECKPOINT_UNPACK,
                                            RC_LOG_CHECKPOINT_STOP,     RC_LOG_CHECKPOINT_GRAD,

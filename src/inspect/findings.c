@@ -16,6 +16,21 @@ static bool has_finding(const rc_findings *findings, const char *rule)
     return false;
 }
 
+/* What the framework refused, or what the verdict rests on, is an error, whatever a recipe that is
+ * not here might have set. */
+static bool is_proved(const diag *d, const rc_diagnosis *out, const rc_finding *finding)
+{
+    const rc_log *log = d->job->log;
+    char id[RC_RULE_ID_ROOM];
+    for (size_t i = 0; i < log->n_refusals; i++) {
+        const rc_rule_facts *rule = rc_rule_find(log->refusals[i].rule);
+        if (rule && strcmp(rc_rule_id(rule, id), finding->rule) == 0)
+            return true;
+    }
+    return finding == d->open && diag_has(d, CLUE_INVALID_OPEN) &&
+           out->cause == RC_CAUSE_CONFIG_INVALID;
+}
+
 /* A refusal in the log is the framework's own word; our rule of that name explains it. */
 static rc_code add_refusals(const diag *d, rc_diagnosis *out, rc_error *err)
 {
@@ -129,8 +144,11 @@ rc_code diag_findings(const diag *d, rc_diagnosis *out, rc_error *err)
         const rc_finding *finding = &d->check->findings.at[i];
         bool is_ours = d->check->rules[i]->layer == RC_LAYER_ADVICE;
         bool is_worth = finding->level != RC_LEVEL_NOTE || is_ours;
+        rc_finding said = *finding;
+        if (is_proved(d, out, finding))
+            said.level = RC_LEVEL_ERROR;
         if (is_worth && !has_finding(&out->findings, finding->rule))
-            RC_TRY(rc_findings_add(&out->findings, finding, err));
+            RC_TRY(rc_findings_add(&out->findings, &said, err));
     }
     RC_TRY(add_refusals(d, out, err));
     if (d->not_applied) {

@@ -132,7 +132,8 @@ static rc_code split_fix(diag *d, const char *fix, rc_error *err)
 static rc_code find_remedy(diag *d, rc_error *err)
 {
     const rc_log *log = d->job->log;
-    const char *fix = d->broken ? d->broken->fix : NULL;
+    const rc_finding *broken = d->broken ? d->broken : d->open;
+    const char *fix = broken ? broken->fix : NULL;
     if (log->n_refusals > 0) {
         const rc_rule_facts *rule = rc_rule_find(log->refusals[0].rule);
         fix = rule && rule->fix[0] ? rule->fix : fix;
@@ -185,6 +186,44 @@ static rc_code choose_modules(diag *d, rc_error *err)
     return RC_OK;
 }
 
+/* --- rules that the values of a recipe could still mend */
+
+static bool is_given(const rc_config *cfg, rc_field field)
+{
+    return field != RC_FIELD_COUNT && cfg->origin[field].kind != RC_FROM_DEFAULT &&
+           cfg->origin[field].kind != RC_FROM_DERIVED;
+}
+
+/* What was given contradicts itself: a recompute setting, or two settings that the rule blames.
+ * One setting alone against a default is what recipes are for. */
+static bool is_own_contradiction(const rc_config *cfg, const rc_rule_facts *rule)
+{
+    int n_given = 0;
+    for (const char *at = rule->fields; *at; at += strspn(at, " ")) {
+        char name[RC_RULE_ID_ROOM];
+        size_t n = strcspn(at, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        bool is_recompute = strstr(name, "recompute") != NULL;
+        if (is_given(cfg, rc_field_find_name(name)))
+            n_given += is_recompute ? 2 : 1;
+        at += n;
+    }
+    return n_given >= 2;
+}
+
+static void find_broken(diag *d)
+{
+    const rc_findings *findings = &d->check->findings;
+    for (size_t i = 0; i < findings->n && !d->broken; i++) {
+        const rc_rule_facts *rule = d->check->rules[i];
+        if (findings->at[i].level == RC_LEVEL_ERROR)
+            d->broken = &findings->at[i];
+        else if (rule->level == RC_LEVEL_ERROR && !d->open &&
+                 is_own_contradiction(d->job->cfg, rule))
+            d->open = &findings->at[i];
+    }
+}
+
 rc_code diag_check_settings(diag *d, rc_error *err)
 {
     if (has_rules(d)) {
@@ -192,12 +231,11 @@ rc_code diag_check_settings(diag *d, rc_error *err)
         rc_check *check;
         RC_TRY(rc_check_make(d->job->cfg, &options, d->mem, &check, err));
         d->check = check;
-        for (size_t i = 0; i < check->findings.n && !d->broken; i++)
-            if (check->findings.at[i].level == RC_LEVEL_ERROR)
-                d->broken = &check->findings.at[i];
+        find_broken(d);
     }
-    if (d->broken)
-        RC_TRY(diag_safe(d->mem, d->broken->reason, 240, &d->rule_text, err));
+    const rc_finding *broken = d->broken ? d->broken : d->open;
+    if (broken)
+        RC_TRY(diag_safe(d->mem, broken->reason, 240, &d->rule_text, err));
     d->settings_path = d->job->settings_path;
     RC_TRY(find_remedy(d, err));
     return choose_modules(d, err);

@@ -115,13 +115,16 @@ static const char *find_candidate(const shape *at, int64_t request)
 }
 
 /* A Hugging Face config has no batch: does some whole number of tokens give logits of this size?
- * Only a multiple of 512 counts, or every size would. */
-static rc_code find_token_count(diag *d, int64_t V, const char **out, rc_error *err)
+ * Only a multiple of `step` counts, or every size would; without a frame that speaks of logits only
+ * fp32 and a large vocabulary do, where the printed size is sharp enough (1 in 50 by chance). */
+static rc_code find_token_count(diag *d, int64_t V, bool is_framed, const char **out,
+                                rc_error *err)
 {
     static const int bytes_per[] = {4, 2};
-    for (size_t i = 0; i < 2 && V > 0; i++) {
+    const int64_t step = is_framed ? 512 : 1024;
+    for (size_t i = 0; i < (is_framed ? 2 : 1) && V > 0; i++) {
         int64_t unit = V * bytes_per[i];
-        int64_t tokens = (d->request + unit * 256) / (unit * 512) * 512;
+        int64_t tokens = (d->request + unit * step / 2) / (unit * step) * step;
         int64_t bytes = PRODUCT(tokens, unit);
         if (tokens > 0 && is_request(bytes, d->request))
             return rc_arena_printf(d->mem, out, err,
@@ -152,8 +155,9 @@ rc_code diag_name_tensor(diag *d, rc_error *err)
         at.a = RC_LOG_UNKNOWN;
     d->tensor = find_candidate(&at, d->request);
     bool may_be_logits = (d->frames & RC_FRAMES_LOGITS) != 0 || d->stage == RC_STAGE_EVAL;
-    if (!d->tensor && may_be_logits && cfg->vocab_size != RC_NULL_INT &&
+    bool is_sharp = cfg->vocab_size >= 100000 && cfg->micro_batch_size == RC_NULL_INT;
+    if (!d->tensor && (may_be_logits || is_sharp) && cfg->vocab_size != RC_NULL_INT &&
         cfg->vocab_size < 1 << 28)
-        return find_token_count(d, cfg->vocab_size, &d->tensor, err);
+        return find_token_count(d, cfg->vocab_size, may_be_logits, &d->tensor, err);
     return RC_OK;
 }

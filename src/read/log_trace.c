@@ -231,14 +231,21 @@ static bool take_plain_frame(const log_line *line, frame *out)
     return take_name(end, limit, out);
 }
 
-/* `PATH.py:12 in NAME` of rich, `PATH.py:12, in NAME(...)` of IPython. */
+/* `PATH.py:12 in NAME` of rich, `PATH.py:12, in NAME(...)` of IPython, `PATH.py in NAME(...)` of
+ * older ones. */
 static bool take_colon_frame(const log_line *line, frame *out)
 {
     const char *limit = line->text + line->n;
     const char *colon = log_find(line->text, line->n, ".py:");
     double number;
     const char *end;
-    if (!colon || !log_number(colon + 4, limit, &number, &end))
+    if (!colon) {
+        colon = log_find(line->text, line->n, ".py in ");
+        end = colon ? colon + 3 : NULL;
+    } else if (!log_number(colon + 4, limit, &number, &end)) {
+        return false;
+    }
+    if (!colon)
         return false;
     const char *path = colon;
     while (path > line->text && path[-1] != ' ' && path[-1] != '"')
