@@ -137,7 +137,13 @@ static rc_code add_findings(const rc_core *core, rc_check *check, rc_error *err)
 static rc_code add_exception(const rc_core *core, rc_check *check, rc_error *err)
 {
     char exception[RC_RULE_ID_ROOM];
-    if (check->is_accepted || !rc_rule_exception(check->rules[0], exception))
+    size_t i = 0;
+    if (check->is_accepted)
+        return RC_OK;
+    while (rc_say_level(core, &core->hits[i]) != RC_LEVEL_ERROR)
+        i++; /* the first finding */
+    check->exception = core->hits[i].exception;
+    if (check->exception || !rc_rule_exception(check->rules[0], exception))
         return RC_OK;
     return rc_arena_printf(core->mem, &check->exception, err, "%s", exception);
 }
@@ -200,6 +206,7 @@ rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_opt
     RC_TRY(rc_core_open(mem, is_mla, &core, err));
     RC_TRY(set_options(core, options, err));
     core->framework = RC_FRAMEWORK_CORE;
+    core->is_call = true;
     for (const rc_doc *node = fields->child; node; node = node->next) {
         rc_core_field field = rc_core_field_named(node->key);
         if (field >= RC_CORE_CLASS_COUNT)

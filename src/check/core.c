@@ -72,7 +72,7 @@ bool rc_core_has(rc_core *core, rc_core_field field, const char *item)
     if (value->kind == RC_DOC_STRING)
         return strstr(value->text, item) != NULL;
     if (value->kind != RC_DOC_LIST) {
-        rc_core_crash(core, RC_RULE_python_type_error, NULL);
+        rc_core_crash_at(core, RC_RULE_python_type_error, field);
         return false;
     }
     for (const rc_doc *child = value->child; child; child = child->next)
@@ -103,11 +103,16 @@ bool rc_core_is_number(const rc_core *core, rc_core_field field, double value)
     return take_number(core->at[field], &number) && is_equal(number, value);
 }
 
+bool rc_core_is_settled(const rc_core *core, rc_core_field field)
+{
+    return core->is_given[field] || core->is_call;
+}
+
 double rc_core_number(rc_core *core, rc_core_field field)
 {
     double number = 0.0;
     if (!take_number(core->at[field], &number))
-        rc_core_crash(core, RC_RULE_python_type_error, NULL);
+        rc_core_crash_at(core, RC_RULE_python_type_error, field);
     return number;
 }
 
@@ -116,7 +121,7 @@ bool rc_core_is_below(rc_core *core, rc_core_field field, double limit)
     double number;
     if (take_number(core->at[field], &number))
         return number < limit;
-    rc_core_crash(core, RC_RULE_python_type_error, NULL);
+    rc_core_crash_at(core, RC_RULE_python_type_error, field);
     return false;
 }
 
@@ -125,7 +130,7 @@ bool rc_core_is_above(rc_core *core, rc_core_field field, double limit)
     double number;
     if (take_number(core->at[field], &number))
         return number > limit;
-    rc_core_crash(core, RC_RULE_python_type_error, NULL);
+    rc_core_crash_at(core, RC_RULE_python_type_error, field);
     return false;
 }
 
@@ -239,6 +244,11 @@ void rc_core_crash(rc_core *core, rc_rule rule, const char *exception)
         return;
     add_hit(core, (rc_hit){rule, NULL, exception, NULL});
     core->has_stopped = true;
+}
+
+void rc_core_crash_at(rc_core *core, rc_rule rule, rc_core_field field)
+{
+    rc_core_raise(core, rule, rc_core_field_find(field)->name);
 }
 
 void rc_core_warn(rc_core *core, rc_rule rule)

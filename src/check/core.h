@@ -36,8 +36,8 @@ rc_core_field rc_core_field_named(const char *name);
 /* One firing of a rule. */
 typedef struct rc_hit {
     rc_rule rule;
-    const char *item;      /* the list entry at fault ("moe_act"), or NULL */
-    const char *exception; /* where it is not the rule's own */
+    const char *item;          /* the list entry at fault ("moe_act"), or NULL */
+    const char *exception;     /* where it is not the rule's own */
     const rc_unknown_key *key; /* what it is about, when that is no setting; or NULL */
 } rc_hit;
 
@@ -50,6 +50,7 @@ typedef struct rc_core {
     rc_release release;          /* of Megatron Core */
     rc_te te;                    /* Transformer Engine */
     rc_framework framework;      /* whose tongue the fixes are written in */
+    bool is_call;                /* a Python call: what is absent has the class's default */
     bool is_partial;             /* a fragment: what it leaves unset, a recipe may set */
     bool is_told[RC_RULE_COUNT]; /* another layer said it in its own words */
     bool has_stopped;            /* a violation was raised: what follows Megatron never says */
@@ -66,6 +67,8 @@ bool rc_core_is_on(const rc_core *core, rc_core_field field); /* Python's truth 
 bool rc_core_is_null(const rc_core *core, rc_core_field field);
 bool rc_core_is_text(const rc_core *core, rc_core_field field, const char *text);
 bool rc_core_has(rc_core *core, rc_core_field field, const char *item); /* item in field */
+/* Given, or absent from a call: not left to a launcher or a recipe. */
+bool rc_core_is_settled(const rc_core *core, rc_core_field field);
 bool rc_core_is_number(const rc_core *core, rc_core_field field, double value);
 /* False, and a python_type_error, when the value is no number. */
 bool rc_core_is_below(rc_core *core, rc_core_field field, double limit);
@@ -89,6 +92,8 @@ bool rc_core_counts_ends(const rc_core *core); /* embedding or loss as a layer *
 /* --- answering */
 void rc_core_raise(rc_core *core, rc_rule rule, const char *item);
 void rc_core_crash(rc_core *core, rc_rule rule, const char *exception);
+/* The same, blaming one field. */
+void rc_core_crash_at(rc_core *core, rc_rule rule, rc_core_field field);
 void rc_core_warn(rc_core *core, rc_rule rule);
 void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item);
 void rc_core_warn_key(rc_core *core, rc_rule rule, const rc_unknown_key *key);

@@ -162,6 +162,8 @@ void rc_core_graph_offload(rc_core *core)
     if (!ON(fine_grained_activation_offloading) || IS(cuda_graph_impl, "none"))
         return;
     if (is_local(core))
+        RAISE(local_graph_excludes_offload_0_18);
+    if (is_local(core))
         local_offload(core);
     if (is_te(core) && HAS(cuda_graph_modules, "moe"))
         RAISE(graph_moe_excludes_fine_grained_offload);

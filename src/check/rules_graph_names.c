@@ -45,7 +45,7 @@ static void scope_alias(rc_core *core)
                 RC_RULE_set_graph_scope_alias);
 }
 
-static bool is_module(const char *name)
+static bool is_module(const rc_core *core, const char *name)
 {
     static const char *const names[] = {"attn",
                                         "mlp",
@@ -57,7 +57,7 @@ static bool is_module(const char *name)
                                         "full_iteration_inference"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
-            return true;
+            return i < 7 || SINCE("0.17");
     return false;
 }
 
@@ -79,6 +79,19 @@ static rc_doc *split(rc_core *core, const rc_doc *text)
     }
 }
 
+/* Names are compared only after each was seen to be a text. */
+static rc_doc *texts_of(rc_core *core, const rc_doc *modules)
+{
+    rc_doc *names = rc_core_new_list(core);
+    for (const rc_doc *item = modules->child; item && core->code == RC_OK; item = item->next) {
+        if (item->kind == RC_DOC_STRING)
+            rc_core_list_add(core, names, item->text);
+        else
+            rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");
+    }
+    return names;
+}
+
 /* The list of names, or NULL when something in it cannot be looked up. */
 static rc_doc *look_up(rc_core *core)
 {
@@ -87,10 +100,9 @@ static rc_doc *look_up(rc_core *core)
     if (modules->kind == RC_DOC_STRING && modules->n_bytes)
         names = split(core, modules);
     else if (modules->kind == RC_DOC_LIST)
-        for (const rc_doc *item = modules->child; item; item = item->next)
-            rc_core_list_add(core, names, item->kind == RC_DOC_STRING ? item->text : "");
+        names = texts_of(core, modules);
     else if (modules->kind != RC_DOC_NULL && modules->kind != RC_DOC_STRING)
-        rc_core_crash(core, RC_RULE_python_type_error, NULL);
+        rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");
     if (core->code != RC_OK)
         return NULL;
     for (const rc_doc *item = names->child; item; item = item->next)
@@ -100,7 +112,7 @@ static rc_doc *look_up(rc_core *core)
             return plain;
         }
     for (const rc_doc *item = names->child; item; item = item->next)
-        if (is_module(item->text))
+        if (is_module(core, item->text))
             rc_core_list_add(core, plain, item->text);
         else
             RAISE_ITEM(graph_module_unknown, item->text);
@@ -117,6 +129,9 @@ static size_t count(const rc_doc *list, const char *name)
 
 static void inference_scope_name(rc_core *core)
 {
+    bool is_name = core->at[RC_CORE_inference_cuda_graph_scope]->kind == RC_DOC_STRING;
+    if (!IS_NULL(inference_cuda_graph_scope) && !is_name && SINCE("0.18"))
+        rc_core_crash(core, RC_RULE_inference_graph_scope_unknown, "AssertionError");
     if (!IS_NULL(inference_cuda_graph_scope) && !IS(inference_cuda_graph_scope, "none") &&
         !IS(inference_cuda_graph_scope, "layer") && !IS(inference_cuda_graph_scope, "block"))
         RAISE(inference_graph_scope_unknown);

@@ -1,16 +1,32 @@
 /* rules_moe.c — mixture of experts, and the model checks that stand behind the pipeline split. */
 #include "check/core.h"
 
+static bool has_dense_layer(const rc_doc *freq)
+{
+    for (const rc_doc *layer = freq->child; layer; layer = layer->next) {
+        bool is_int = layer->kind == RC_DOC_INT || layer->kind == RC_DOC_BOOL;
+        bool is_float_zero =
+            layer->kind == RC_DOC_FLOAT && !(layer->f < 0.0) && !(layer->f > 0.0);
+        if ((is_int && layer->i == 0) || is_float_zero)
+            return true;
+    }
+    return false;
+}
+
 /* moe_layer_freq is a list of 0 and 1, or n for every n-th layer. */
 bool rc_core_is_every_layer_moe(const rc_core *core)
 {
     const rc_doc *freq = core->at[RC_CORE_moe_layer_freq];
     if (freq->kind != RC_DOC_LIST)
         return rc_core_is_number(core, RC_CORE_moe_layer_freq, 1);
-    for (const rc_doc *layer = freq->child; layer; layer = layer->next)
-        if (layer->kind != RC_DOC_STRING && layer->kind != RC_DOC_NULL && layer->i == 0)
-            return false;
-    return true;
+    return !has_dense_layer(freq);
+}
+
+/* Only a list with a 0 or an int above 1 leaves dense layers; whatever else stands there does not. */
+static bool is_mixed(const rc_doc *freq)
+{
+    bool is_int = freq->kind == RC_DOC_INT || freq->kind == RC_DOC_BOOL;
+    return freq->kind == RC_DOC_LIST ? has_dense_layer(freq) : is_int && freq->i > 1;
 }
 
 static void ffn_size(rc_core *core)
@@ -30,7 +46,7 @@ static void ffn_size(rc_core *core)
     RAISE(moe_ffn_size_without_experts); /* 0.13 to 0.17, whatever the frequency */
     if (!SINCE("0.18"))
         return;
-    if (rc_core_is_every_layer_moe(core) || (freq->kind == RC_DOC_INT && freq->i < 1)) {
+    if (!is_mixed(freq)) {
         RAISE(moe_ffn_size_needs_experts);
         return;
     }
@@ -117,12 +133,24 @@ static void router_padding(rc_core *core)
         RAISE(router_padding_excludes_allgather);
 }
 
+/* The last weights of a block spread by 1 / sqrt(2 * num_layers). */
+static void layer_count(rc_core *core)
+{
+    if (!rc_core_is_settled(core, RC_CORE_num_layers))
+        return;
+    if (rc_core_is_number(core, RC_CORE_num_layers, 0))
+        rc_core_crash(core, RC_RULE_layer_count_positive, "ZeroDivisionError");
+    else if (BELOW(num_layers, 0))
+        RAISE(layer_count_positive);
+}
+
 void rc_core_late_model(rc_core *core)
 {
     if (ON(apply_rope_fusion) && ON(multi_latent_attention))
         WARN(warn_mla_rope_fusion_training_only);
     if (ON(multi_latent_attention) && ON(rotary_interleaved))
         RAISE(mla_excludes_rotary_interleaved);
+    layer_count(core);
     if (!IS_NULL(num_moe_experts) && ON(add_bias_linear) &&
         !rc_core_is_number(core, RC_CORE_expert_tensor_parallel_size, 1))
         RAISE(moe_bias_needs_expert_tp_1);

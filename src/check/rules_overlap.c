@@ -77,6 +77,7 @@ void rc_core_overlap(rc_core *core)
     if (ON(overlap_moe_expert_parallel_comm))
         overlap(core);
     weight_gradients(core);
+    (void)ABOVE(context_parallel_size, 1); /* only to see that it is a number */
     if (!ABOVE(pipeline_model_parallel_size, 0))
         RAISE(pipeline_size_positive);
     if (!IS_NULL(num_moe_experts) && !BELOW(num_moe_experts, 32) && IS_NULL(moe_router_dtype))

@@ -34,6 +34,16 @@ void rc_core_parallel(rc_core *core)
     }
 }
 
+/* The class divides the one by the other, rounding down. */
+static void head_size(rc_core *core)
+{
+    if (rc_core_is_settled(core, RC_CORE_hidden_size))
+        NUMBER(hidden_size);
+    if (rc_core_is_settled(core, RC_CORE_num_attention_heads) &&
+        rc_core_is_number(core, RC_CORE_num_attention_heads, 0))
+        rc_core_crash_at(core, RC_RULE_python_zero_division, RC_CORE_num_attention_heads);
+}
+
 void rc_core_precision(rc_core *core)
 {
     if (IS(experimental_attention_variant, "gated_delta_net") && SINCE("main")) {
@@ -58,6 +68,7 @@ void rc_core_precision(rc_core *core)
     if (rc_core_has_rest(core, NUMBER(num_attention_heads), NUMBER(tensor_model_parallel_size),
                          RC_RULE_python_zero_division))
         RAISE(attention_heads_divisible_by_tensor_parallel);
+    head_size(core);
 }
 
 static void gated_delta_net(rc_core *core)

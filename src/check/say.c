@@ -133,7 +133,7 @@ static rc_where find_where(const rc_core *core, const rc_hit *hit)
     if (hit->key)
         return hit->key->where;
     rc_core_field itself = hit->item ? rc_core_field_named(hit->item) : RC_CORE_COUNT;
-    if (itself != RC_CORE_COUNT && !*at)
+    if (itself != RC_CORE_COUNT)
         return core->given[itself]->where;
     for (rc_core_field field = next_field(&at); field != RC_CORE_COUNT;
          field = next_field(&at)) {

@@ -166,6 +166,18 @@ static void a_check_prints_its_verdict_findings_and_settings(void **state)
     free(printed);
 }
 
+static void a_crash_has_its_own_exception(void **state)
+{
+    static const char none[] = "core: {num_layers: 0, num_attention_heads: 8, hidden_size: 64}\n";
+    static const char odd[] = "core: {num_layers: 4, num_attention_heads: 8, hidden_size: 64,\n"
+                              "  cuda_graph_modules: [1]}\n";
+    rc_check *check = check_of(none, (rc_check_options){.target = RC_CHECK_CORE}, *state);
+    assert_string_equal(check->exception, "ZeroDivisionError");
+    assert_string_equal(check->findings.at[check->first].rule, "layer-count-positive");
+    check = check_of(odd, (rc_check_options){.target = RC_CHECK_CORE}, *state);
+    assert_string_equal(check->findings.at[check->first].rule, "graph-module-unknown");
+}
+
 static void a_check_is_a_table_with_a_row_per_finding(void **state)
 {
     static const char yaml[] = "model:\n"
@@ -337,6 +349,7 @@ int main(void)
         cmocka_unit_test(releases_are_found_by_their_names),
         cmocka_unit_test(a_finding_stands_at_the_value_and_names_the_fix),
         cmocka_unit_test(a_check_prints_its_verdict_findings_and_settings),
+        cmocka_unit_test(a_crash_has_its_own_exception),
         cmocka_unit_test(a_check_is_a_table_with_a_row_per_finding),
         cmocka_unit_test(a_finding_about_a_list_stands_at_the_item),
         cmocka_unit_test(all_violations_are_reported_in_firing_order),
