@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/num.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct job {
@@ -64,31 +65,58 @@ static rc_code run_compare(const job *j, rc_error *err)
 
 /* ---- timeline ---- */
 
-/* The layers that hold anything in one of the runs, in the order of the labels. */
+typedef struct layer {
+    size_t label;
+    int64_t steady_bytes, high_bytes;
+} layer;
+
+/* What never goes away lies at the bottom, so that what comes and goes does not lift it. */
+static int by_steadiness(const void *a, const void *b)
+{
+    const layer *x = a, *y = b;
+    if (x->steady_bytes != y->steady_bytes)
+        return x->steady_bytes > y->steady_bytes ? -1 : 1;
+    return x->label > y->label ? -1 : x->label < y->label;
+}
+
+/* Least of the later half (the first steps still build the model), and most of all. */
+static layer measure_layer(const rc_snapshot_timeline *const *from, size_t n, size_t label)
+{
+    layer out = {.label = label};
+    for (size_t r = 0; r < n; r++) {
+        size_t n_columns = from[r]->n_columns;
+        const int64_t *bytes = from[r]->bytes + label * n_columns;
+        int64_t least = bytes[n_columns - 1];
+        for (size_t c = 0; c < n_columns; c++) {
+            out.high_bytes = bytes[c] > out.high_bytes ? bytes[c] : out.high_bytes;
+            least = c >= n_columns / 2 && bytes[c] < least ? bytes[c] : least;
+        }
+        out.steady_bytes += least;
+    }
+    return out;
+}
+
+/* The layers that hold anything in one of the runs. */
 static rc_code make_layers(const rc_snapshot_timeline *const *from, size_t n, rc_arena *mem,
                            rc_timeline *out, rc_error *err)
 {
-    size_t used[RC_SNAPSHOT_LABEL_COUNT];
+    layer used[RC_SNAPSHOT_LABEL_COUNT];
     const char **names;
     RC_TRY(RC_NEW(mem, &names, RC_SNAPSHOT_LABEL_COUNT, err));
-    /* what was there before lies at the bottom */
-    for (size_t k = RC_SNAPSHOT_LABEL_COUNT; k-- > 0;) {
-        bool is_used = false;
-        for (size_t r = 0; r < n; r++)
-            for (size_t c = 0; c < from[r]->n_columns && !is_used; c++)
-                is_used = from[r]->bytes[k * from[r]->n_columns + c] != 0;
-        if (is_used) {
-            names[out->n_layers] = rc_snapshot_label_name((int)k);
-            used[out->n_layers++] = k;
-        }
+    for (size_t k = 0; k < RC_SNAPSHOT_LABEL_COUNT; k++) {
+        used[out->n_layers] = measure_layer(from, n, k);
+        out->n_layers += used[out->n_layers].high_bytes > 0;
     }
+    qsort(used, out->n_layers, sizeof *used, by_steadiness);
+    for (size_t k = 0; k < out->n_layers; k++)
+        names[k] = rc_snapshot_label_name((int)used[k].label);
     out->layers = names;
     for (size_t r = 0; r < n; r++) {
         int64_t *bytes;
         size_t n_columns = from[r]->n_columns;
         RC_TRY(RC_NEW(mem, &bytes, n_columns * out->n_layers, err));
         for (size_t k = 0; k < out->n_layers; k++)
-            memcpy(bytes + k * n_columns, from[r]->bytes + used[k] * n_columns,
+            memcpy(bytes + k * n_columns, from[r]->bytes + used[k].label * n_columns,
                    n_columns * sizeof *bytes);
         out->runs[r].bytes = bytes;
     }

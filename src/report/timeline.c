@@ -102,6 +102,7 @@ static void put_layer(const panel *p, size_t layer)
 static void put_line(const panel *p)
 {
     double last = -1;
+    size_t end = LEFT;
     fputs("<path fill=\"none\" stroke=\"currentColor\" stroke-dasharray=\"4 3\" d=\"", p->to);
     for (size_t x = 0; x < PLOT; x++) {
         if (p->chosen[x] >= p->run->n_columns)
@@ -112,8 +113,9 @@ static void put_line(const panel *p)
         else if (y < last - 0.05 || y > last + 0.05)
             fprintf(p->to, "H%zuV%.1f", LEFT + x, y);
         last = y;
+        end = LEFT + x + 1;
     }
-    fprintf(p->to, "H%d\"/>\n", LEFT + PLOT);
+    fprintf(p->to, "H%zu\"/>\n", end);
 }
 
 static void put_axes(const panel *p, const rc_axis *x)
@@ -147,6 +149,16 @@ static void put_legend(const rc_timeline *t, double y, FILE *to)
                 "<text x=\"%.0f\" y=\"%.0f\">",
                 x, at, colours[k % N_COLOURS], x + 16, at + 10);
         rc_html_escape(t->layers[k], to);
+        fputs("</text>\n", to);
+    }
+    if (t->line_name) {
+        double x = LEFT + (double)(t->n_layers % PER_ROW) * PLOT / PER_ROW;
+        double at = y + (double)(t->n_layers / PER_ROW) * 18 + 6;
+        fprintf(to,
+                "<path stroke=\"currentColor\" stroke-dasharray=\"4 3\" d=\"M%.0f %.0fh13\"/>"
+                "<text x=\"%.0f\" y=\"%.0f\">",
+                x, at, x + 16, at + 4);
+        rc_html_escape(t->line_name, to);
         fputs("</text>\n", to);
     }
 }
