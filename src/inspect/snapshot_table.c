@@ -405,8 +405,12 @@ rc_code rc_snapshot_overview(const rc_snapshot *snapshot, const rc_snapshot_view
                              rc_report *report, rc_error *err)
 {
     RC_TRY(add_file(snapshot, view, report, err));
-    RC_TRY(add_devices(snapshot, view, report, err));
+    RC_TRY(rc_snapshot_add_answer(snapshot, view, report, err));
     RC_TRY(add_ooms(snapshot, view, report, err));
+    if (snapshot->n_ooms > 0)
+        RC_TRY(rc_snapshot_add_holders(snapshot, RC_LIVE_OOM, view, report, err));
+    RC_TRY(add_devices(snapshot, view, report, err));
+    RC_TRY(rc_snapshot_add_holders(snapshot, RC_LIVE_PEAK, view, report, err));
     RC_TRY(add_segments(snapshot, report, err));
     if (!view->is_brief || snapshot->n_by_device > 1)
         RC_TRY(add_segments_by_device(snapshot, report, err));
@@ -415,8 +419,5 @@ rc_code rc_snapshot_overview(const rc_snapshot *snapshot, const rc_snapshot_view
         RC_TRY(add_actions(snapshot, view, report, err));
         RC_TRY(add_traffic(snapshot, view, report, err));
     }
-    RC_TRY(rc_snapshot_add_holders(snapshot, RC_LIVE_PEAK, view, report, err));
-    if (snapshot->n_ooms > 0)
-        RC_TRY(rc_snapshot_add_holders(snapshot, RC_LIVE_OOM, view, report, err));
     return rc_snapshot_add_notes(snapshot, view, report, err);
 }

@@ -136,6 +136,20 @@ def check_device(c, got, d):
         c.equal(p + table + " sum", sum(r["requested_bytes"] for r in rows(got[table], i)), peak["requested_bytes"])
 
 
+def check_answer(c, got, oom, knows_pools):
+    """The lines in words: the same request and verdict, the largest holder first, something to try."""
+    lines = rows(got["answer"], oom["device"])
+    said = {about: [r["answer"] for r in lines if r["about"] == about] for about in ("asked", "verdict", "held by", "try")}
+    c.equal("answer asked", len(said["asked"]) == 1 and " for %s (%s), at %s, event {:,}".format(oom["event_index"])
+            % (oom["label"], oom["phase"], oom["source"]) in said["asked"][0], True)
+    if knows_pools:
+        c.equal("answer verdict", [v.split(":")[0] for v in said["verdict"]], [oom["verdict"]])
+    holders = [r for r in rows(got["oom_by_label"], oom["device"]) if not r["name"].startswith("(")]
+    if holders:
+        c.equal("answer holder", said["held by"][0].split(") ")[-1], holders[0]["name"])
+    c.equal("answer try", len(said["try"]) > 0, True)
+
+
 def check(got, truth):
     c = Check()
     c.equal("protocol", got["file"]["protocol"], truth["protocol"])
@@ -159,6 +173,7 @@ def check(got, truth):
             if not knows_pools and (k.startswith(("free_", "largest_")) or k == "verdict") and k != "free_other_streams":
                 continue
             c.equal("oom " + k, mine[column], truth["oom"][k])
+        check_answer(c, got, truth["oom"], knows_pools)
     else:
         c.equal("oom", got["oom"], [])
     return c
