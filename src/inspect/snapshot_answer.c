@@ -211,7 +211,7 @@ rc_code rc_snapshot_add_answer(const rc_snapshot *snapshot, const rc_snapshot_vi
                 last = &snapshot->ooms[k];
         RC_TRY(last ? say_oom(&a, last, err) : say_peak(&a, err));
     }
-    if (a.table->n_rows > 0)
+    if (a.table->n_rows > 0 || !view->is_brief)
         rc_report_add(report, a.table, false);
     return RC_OK;
 }

@@ -285,7 +285,7 @@ static rc_code op_empty_dict(rc_pickle *p, const unsigned char *arg)
 {
     (void)arg;
     bool is_done;
-    RC_TRY(rc_pickle_run_block(p, &is_done));
+    RC_TRY(rc_pickle_run_dict(p, &is_done));
     return is_done ? RC_OK : push_new(p, RC_OBJ_DICT_NEW);
 }
 static rc_code op_empty_tuple(rc_pickle *p, const unsigned char *arg)

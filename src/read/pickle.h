@@ -277,9 +277,9 @@ rc_code rc_pickle_run_events(rc_pickle *p, rc_pv list);
 RC_MUST_CHECK
 rc_code rc_pickle_run_frames(rc_pickle *p, bool *is_done);
 
-/* Behind EMPTY_DICT: reads a block of a segment at once and pushes it, if it is one. */
+/* Behind EMPTY_DICT: reads a block of a segment or a frame at once and pushes it, if it is one. */
 RC_MUST_CHECK
-rc_code rc_pickle_run_block(rc_pickle *p, bool *is_done);
+rc_code rc_pickle_run_dict(rc_pickle *p, bool *is_done);
 
 /* ---- used by pickle.c and pickle_fast.c ---- */
 RC_MUST_CHECK

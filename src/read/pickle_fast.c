@@ -1,4 +1,4 @@
-/* pickle_fast.c — events of the usual form, read straight from the bytes.
+/* pickle_fast.c — events, blocks and frames of the usual form, read straight from the bytes.
  *
  * takes  the machine standing behind an event of a trace
  * gives  further events to the sink, as long as each has the form every writer uses:
@@ -444,11 +444,8 @@ static cursor read_block(rc_pickle *p, draft *d, cursor at, rc_snapshot_block *b
     return at > d->last || (keys & needed) != needed ? NULL : read_put(d, at + 1, self);
 }
 
-rc_code rc_pickle_run_block(rc_pickle *p, bool *is_done)
+static rc_code run_block(rc_pickle *p, bool *is_done)
 {
-    *is_done = false;
-    if (!has_room(p))
-        return RC_OK;
     RC_TRY(reserve_frames(p));
     RC_TRY(rc_words_reach(&p->objects, p->n_objects + MOST_OBJECTS, p->err));
     draft d = {.last = p->end - GUARD_BYTES};
@@ -468,6 +465,92 @@ rc_code rc_pickle_run_block(rc_pickle *p, bool *is_done)
     p->at = at;
     *is_done = true;
     return rc_pickle_push(p, self);
+}
+
+/* ---- frames ---- */
+
+/* Files of torch 2.0 hold a dict for each frame of each event. */
+static cursor read_frame(rc_pickle *p, draft *d, cursor at, rc_snapshot_frame *frame)
+{
+    const uint32_t needed = 1u << RC_KEY_NAME | 1u << RC_KEY_FILENAME | 1u << RC_KEY_LINE;
+    uint32_t self = rc_word_make(RC_PV_OBJECT, (uint32_t)p->n_objects);
+    d->n_objects = 1;
+    at = read_put(d, at + 1, self);
+    if (*at != '(')
+        return NULL;
+    at++;
+    while (*at != 'u') {
+        size_t i;
+        uint32_t word;
+        if (at > d->last || !is_get(at))
+            return NULL;
+        at = read_get(p, at, &i, &word);
+        uint32_t key = word >> 4;
+        if ((word & 15) != RC_PV_STRING || key > RC_KEY_LINE || at > d->last)
+            return NULL;
+        if (key == RC_KEY_NAME)
+            at = read_text(p, d, at, &frame->name);
+        else if (key == RC_KEY_FILENAME)
+            at = read_text(p, d, at, &frame->filename);
+        else
+            at = key == RC_KEY_LINE ? read_int(at, &frame->line) : NULL;
+        if (!at)
+            return NULL;
+        d->keys |= 1u << key;
+    }
+    return at > d->last || d->keys != needed ? NULL : read_put(d, at + 1, self);
+}
+
+static rc_code run_frame(rc_pickle *p, bool *is_done)
+{
+    RC_TRY(rc_words_reach(&p->objects, p->n_objects + MOST_OBJECTS, p->err));
+    draft d = {.last = p->end - GUARD_BYTES};
+    rc_snapshot_frame frame = {0};
+    uint32_t id;
+    cursor at = read_frame(p, &d, p->at - 1, &frame);
+    RC_TRY(d.code);
+    if (!at || !has_possible_puts(p, &d))
+        return RC_OK;
+    RC_TRY(rc_snapshot_names_frame(p->names, &frame, &id, p->err));
+    rc_pv self = rc_pv_make(RC_PV_OBJECT, p->n_objects++);
+    rc_pickle_set_object(p, self, RC_OBJ_FRAME, id);
+    RC_TRY(commit_puts(p, &d));
+    p->at = at;
+    *is_done = true;
+    return rc_pickle_push(p, self);
+}
+
+/* The first key of a dict, where it is one the machine knows. */
+static uint32_t first_key(const rc_pickle *p, cursor at)
+{
+    size_t i;
+    uint32_t word;
+    at += *at == 0x94 ? 1 : *at == 'q' ? 2 : *at == 'r' ? 5 : 0;
+    if (*at != '(' || !is_get(at + 1))
+        return RC_KEY_NONE;
+    read_get(p, at + 1, &i, &word);
+    return (word & 15) == RC_PV_STRING ? word >> 4 : RC_KEY_NONE;
+}
+
+rc_code rc_pickle_run_dict(rc_pickle *p, bool *is_done)
+{
+    *is_done = false;
+    if (!has_room(p))
+        return RC_OK;
+    switch (first_key(p, p->at)) {
+    case RC_KEY_NAME:
+    case RC_KEY_FILENAME:
+    case RC_KEY_LINE:
+        return run_frame(p, is_done);
+    case RC_KEY_ADDRESS:
+    case RC_KEY_SIZE:
+    case RC_KEY_REQUESTED_SIZE:
+    case RC_KEY_STATE:
+    case RC_KEY_FRAMES:
+        return run_block(p, is_done);
+    default:
+        return RC_OK;
+    }
 }
 
 /* ---- events ---- */
