@@ -87,6 +87,28 @@ static void layer_counts(rc_core *core)
         WARN(uniform_group_does_not_divide);
 }
 
+/* The first layers of a chunk are recomputed; the rest is what waits in the pipeline. */
+static void block_tail(rc_core *core)
+{
+    double n_layers = chunk_layers(core);
+    if (rc_core_is_full(core) && IS(recompute_method, "block") &&
+        !IS_NULL(recompute_num_layers) && ABOVE(pipeline_model_parallel_size, 1) &&
+        ABOVE(recompute_num_layers, 0) && BELOW(recompute_num_layers, n_layers))
+        WARN(block_leaves_tail);
+}
+
+/* A replay runs what its region runs, messages to other ranks too. */
+static void replayed_messages(rc_core *core)
+{
+    bool is_experts = RECOMPUTES("moe") || rc_core_is_full(core);
+    bool is_any =
+        rc_core_is_full(core) || (rc_core_is_selective(core) && ON(recompute_modules));
+    if (is_experts && ON(num_moe_experts) && ABOVE(expert_model_parallel_size, 1))
+        WARN(replay_repeats_dispatch);
+    if (is_any && !IS_NULL(gtp_weight_remat_size) && ABOVE(gtp_weight_remat_size, 1))
+        WARN(replay_gathers_weights);
+}
+
 static void label_without_layer(rc_core *core)
 {
     static const char *const moe_labels[] = {"moe", "moe_act", "shared_experts"};
@@ -133,6 +155,20 @@ static void up_projection(rc_core *core)
     if (is_cp_copying(core) || (is_flash && is_batched) ||
         (ON(fp8) && ON(fp8_dot_product_attention)))
         WARN(mla_up_proj_defeated);
+}
+
+/* Attention kernels with one head size pad the value to that of query and key. */
+static void padded_value(rc_core *core)
+{
+    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
+    bool is_packed = ON(dataset_packing) || ON(dataset_offline_packing) ||
+                     ON(dataset_enable_offline_packing) || ON(dataset_pack_sequences_in_batch);
+    if (!RECOMPUTES("mla_up_proj") || RECOMPUTES("core_attn") || !(is_flash || is_packed) ||
+        IS_NULL(qk_head_dim) || IS_NULL(qk_pos_emb_head_dim))
+        return;
+    double key = NUMBER(qk_head_dim) + NUMBER(qk_pos_emb_head_dim);
+    if (!IS_NULL(v_head_dim) && !rc_core_is_number(core, RC_CORE_v_head_dim, key))
+        WARN(mla_up_proj_padded_value);
 }
 
 static void experts_activation(rc_core *core)
@@ -189,10 +225,13 @@ void rc_core_advice(rc_core *core)
     granularity(core);
     core_attention(core);
     layer_counts(core);
+    block_tail(core);
+    replayed_messages(core);
     label_without_layer(core);
     nested_labels(core);
     layer_norm(core);
     up_projection(core);
+    padded_value(core);
     experts_activation(core);
     distributed_saved(core);
     adapters(core);
