@@ -20,9 +20,9 @@ static int build_head_norm(rc_builder *b, const char *part, int x, int64_t group
                            const char *shape, const char *stats_shape)
 {
     rc_graph *graph = b->graph;
-    const char *names[3];
-    static const char *const suffixes[3] = {"weight", "bias", "rstd"};
-    for (int i = 0; i < 3; i++)
+    const char *names[4];
+    static const char *const suffixes[4] = {"weight", "bias", "mean", "rstd"};
+    for (int i = 0; i < 4; i++)
         if (b->code == RC_OK)
             b->code = rc_arena_printf(b->mem, &names[i], b->err, "%s.%s", part, suffixes[i]);
     if (b->code != RC_OK)
@@ -31,9 +31,10 @@ static int build_head_norm(rc_builder *b, const char *part, int x, int64_t group
     int bias =
         b->is_rms_norm ? RC_ABSENT : rc_build_weight(b, names[1], "[d]", RC_INIT_ZERO, 0);
     int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape);
-    int mean = b->is_rms_norm ? RC_ABSENT
-                              : rc_build_tensor(b, part, RC_TENSOR_STATS, RC_F32, stats_shape);
-    int rstd = rc_build_tensor(b, names[2], RC_TENSOR_STATS, RC_F32, stats_shape);
+    int mean = b->is_rms_norm
+                   ? RC_ABSENT
+                   : rc_build_tensor(b, names[2], RC_TENSOR_STATS, RC_F32, stats_shape);
+    int rstd = rc_build_tensor(b, names[3], RC_TENSOR_STATS, RC_F32, stats_shape);
     rc_op_parts op = {
         .kind = b->is_rms_norm ? RC_OP_rmsnorm : RC_OP_layernorm,
         .part = part,
@@ -223,7 +224,7 @@ int rc_build_attention_branch(rc_builder *b, int x)
         rc_build_region(b, RC_LABEL_layernorm, norm_op, norm_op);
 
     bool has_qkv_bias = cfg->add_bias_linear || cfg->add_qkv_bias;
-    int64_t hidden_bytes = dims->N * dims->h * rc_dtype_bytes(b->graph->dtype);
+    int64_t hidden_bytes = rc_build_hidden_bytes(b);
     bool is_sharded = dims->t > 1;
     int qkv =
         rc_build_linear(b, &(rc_linear_parts){.part = "self_attention.linear_qkv",

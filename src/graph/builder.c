@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "graph/shape.h"
+#include "op/facts.h"
 
 #include <math.h>
 #include <string.h>
@@ -83,7 +84,8 @@ int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init 
                         .has_weight_decay = strchr(shape, ',') != NULL}; /* matrices only */
     if (!size_tensor(b, shape, b->graph->dtype, &tensor))
         return 0;
-    b->graph->n_parameters += tensor.n_elem;
+    if (!rc_add(b->graph->n_parameters, tensor.n_elem, &b->graph->n_parameters))
+        b->code = RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE, "the model passes 2^63-1 parameters");
     return add_tensor(b, part, tensor);
 }
 
@@ -112,14 +114,41 @@ int rc_build_overwrite(rc_builder *b, const char *part, int over)
     return add_tensor(b, part, tensor);
 }
 
-static int64_t moved_bytes(const rc_graph *graph, const rc_op *op)
+/* What later stages add up of an op: FLOPs of forward and backward and a replay of forward; of a
+ * tensor a value, its copy when it is recomputed, a gradient and two moments, and what moves. */
+enum { MOST_FLOPS_SHARE = 2, MOST_BYTES_SHARE = 64 };
+
+static bool add_below(int64_t more, int64_t most, int64_t *sum)
 {
-    int64_t bytes = 0;
-    for (int i = 0; i < RC_OP_MAX_IN; i++)
-        bytes += op->in[i] < 0 ? 0 : graph->tensors[op->in[i]].bytes;
-    for (int i = 0; i < RC_OP_MAX_OUT; i++)
-        bytes += op->out[i] < 0 ? 0 : graph->tensors[op->out[i]].bytes;
-    return bytes;
+    return rc_add(*sum, more, sum) && *sum <= most;
+}
+
+/* Operands read and written once, and the sums that keep every later one below 2^63. */
+static rc_code size_op(rc_builder *b, rc_op *op)
+{
+    const rc_graph *graph = b->graph;
+    const rc_op_facts *facts = rc_op_find(op->kind);
+    const int64_t most_bytes = INT64_MAX / MOST_BYTES_SHARE;
+    bool is_sound = true;
+    for (int i = 0; i < RC_OP_MAX_IN && is_sound; i++)
+        if (op->in[i] >= 0)
+            is_sound = add_below(graph->tensors[op->in[i]].bytes, most_bytes, &op->fwd_bytes);
+    for (int i = 0; i < RC_OP_MAX_OUT && is_sound; i++)
+        if (op->out[i] >= 0)
+            is_sound = add_below(graph->tensors[op->out[i]].bytes, most_bytes, &op->fwd_bytes);
+    if (!is_sound || !add_below(op->fwd_bytes, most_bytes, &b->moved_bytes))
+        return RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
+                       "the tensors of one micro-batch pass 2^57 bytes at %s; choose smaller "
+                       "sizes",
+                       op->name);
+    op->fwd_flops = facts->fwd_flops(&op->attr);
+    op->bwd_flops = facts->bwd_flops(&op->attr);
+    if (!add_below(op->fwd_flops, INT64_MAX / MOST_FLOPS_SHARE, &b->flops) ||
+        !add_below(op->bwd_flops, INT64_MAX / MOST_FLOPS_SHARE, &b->flops))
+        return RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
+                       "one micro-batch takes more than 2^62 FLOP at %s; choose smaller sizes",
+                       op->name);
+    return RC_OK;
 }
 
 int rc_build_op(rc_builder *b, const rc_op_parts *parts)
@@ -151,9 +180,9 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
             graph->tensors[op.out[i]].producer = graph->n_ops;
     const rc_tensor *x = &graph->tensors[op.in[0]], *y = &graph->tensors[op.out[0]];
     op.is_in_place = x->storage == y->storage;
-    op.fwd_flops = facts->fwd_flops(&op.attr);
-    op.bwd_flops = facts->bwd_flops(&op.attr);
-    op.fwd_bytes = moved_bytes(graph, &op);
+    b->code = size_op(b, &op);
+    if (b->code != RC_OK)
+        return 0;
     graph->ops[graph->n_ops] = op;
     return graph->n_ops++;
 }
@@ -175,6 +204,12 @@ void rc_build_region(rc_builder *b, rc_label label, int first_op, int last_op)
 int rc_build_count_ops(const rc_builder *b)
 {
     return b->graph->n_ops;
+}
+
+int64_t rc_build_hidden_bytes(const rc_builder *b)
+{
+    const rc_dims *dims = &b->graph->dims;
+    return rc_op_times(rc_op_times(dims->N, dims->h), rc_dtype_bytes(b->graph->dtype));
 }
 
 double rc_build_scaled_init_std(const rc_builder *b)

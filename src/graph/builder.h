@@ -19,6 +19,7 @@ typedef struct rc_builder {
     bool is_engine;     /* profile engine: in-place ops, no masks */
     bool is_rms_norm;
     rc_act act;
+    int64_t moved_bytes, flops; /* of all ops so far, forward's bytes and both ways' FLOPs */
 } rc_builder;
 
 /* A stream of the residual: what a builder is handed and hands on. All int are tensor indices. */
@@ -69,7 +70,8 @@ int rc_build_mlp_branch(rc_builder *b, int x);       /* norm, MLP, bias-dropout-
 int rc_build_embedding(rc_builder *b);
 void rc_build_loss(rc_builder *b, int x, int word_embeddings);
 
-int rc_build_count_ops(const rc_builder *b); /* next op's index: where a region starts */
+int rc_build_count_ops(const rc_builder *b);        /* next op's index: where a region starts */
+int64_t rc_build_hidden_bytes(const rc_builder *b); /* of [N,h]: what t ranks exchange */
 double rc_build_scaled_init_std(const rc_builder *b); /* init_method_std / sqrt(2 L) */
 
 #endif

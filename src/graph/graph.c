@@ -8,7 +8,9 @@
 
 #include "base/num.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static const char *const profile_names[] = {"engine", "megatron-te", "megatron-local"};
@@ -29,15 +31,24 @@ bool rc_profile_find(const char *name, rc_profile *profile)
     return false;
 }
 
-static rc_code need_positive(const rc_config *cfg, rc_field field, int64_t value, rc_error *err)
+/* Far above any model, and low enough that a product of a few sizes and the kernels' constants
+ * stays below 2^63. A graph holds every layer, so layers have a limit of their own. */
+static const int64_t most_of_a_size = (int64_t)1 << 40, most_layers = 4096;
+
+static rc_code need_size(const rc_config *cfg, rc_field field, int64_t value, rc_error *err)
 {
     const rc_field_facts *facts = rc_field_find(field);
+    const int64_t most = field == RC_FIELD_num_layers ? most_layers : most_of_a_size;
     if (value == RC_NULL_INT)
         return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where, "%s is not set; give %s=N",
                        facts->name, facts->key);
     if (value < 1)
         return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
                        "%s is %" PRId64 "; it must be at least 1", facts->name, value);
+    if (value > most)
+        return RC_FAIL(err, RC_E_RANGE, cfg->origin[field].where,
+                       "%s is %" PRId64 "; at most %" PRId64 " can be computed", facts->name,
+                       value, most);
     return RC_OK;
 }
 
@@ -56,9 +67,9 @@ static rc_code make_parallel_dims(const rc_config *cfg, rc_dims *dims, rc_error 
     dims->t = cfg->tensor_model_parallel_size;
     dims->p = cfg->pipeline_model_parallel_size;
     dims->c = cfg->context_parallel_size;
-    RC_TRY(need_positive(cfg, RC_FIELD_tensor_model_parallel_size, dims->t, err));
-    RC_TRY(need_positive(cfg, RC_FIELD_pipeline_model_parallel_size, dims->p, err));
-    RC_TRY(need_positive(cfg, RC_FIELD_context_parallel_size, dims->c, err));
+    RC_TRY(need_size(cfg, RC_FIELD_tensor_model_parallel_size, dims->t, err));
+    RC_TRY(need_size(cfg, RC_FIELD_pipeline_model_parallel_size, dims->p, err));
+    RC_TRY(need_size(cfg, RC_FIELD_context_parallel_size, dims->c, err));
     dims->has_sequence_parallel = cfg->sequence_parallel && dims->t > 1;
     RC_TRY(
         need_divides(cfg, RC_FIELD_seq_length, dims->s, dims->c, "context_parallel_size", err));
@@ -93,7 +104,7 @@ static rc_code make_dims(const rc_config *cfg, int64_t tokenizer, rc_dims *dims,
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         int64_t value;
         memcpy(&value, (const char *)cfg + needed[i].config_at, sizeof value);
-        RC_TRY(need_positive(cfg, needed[i].field, value, err));
+        RC_TRY(need_size(cfg, needed[i].field, value, err));
         memcpy((char *)dims + needed[i].dims_at, &value, sizeof value);
     }
     if (cfg->kv_channels == RC_NULL_INT)
@@ -102,16 +113,16 @@ static rc_code make_dims(const rc_config *cfg, int64_t tokenizer, rc_dims *dims,
     dims->d = rc_config_head_dim(cfg);
     dims->g = rc_config_groups(cfg);
     dims->f = rc_config_ffn(cfg);
-    RC_TRY(need_positive(cfg, RC_FIELD_kv_channels, dims->d, err));
-    RC_TRY(need_positive(cfg, RC_FIELD_num_query_groups, dims->g, err));
-    RC_TRY(need_positive(cfg, RC_FIELD_ffn_hidden_size, dims->f, err));
+    RC_TRY(need_size(cfg, RC_FIELD_kv_channels, dims->d, err));
+    RC_TRY(need_size(cfg, RC_FIELD_num_query_groups, dims->g, err));
+    RC_TRY(need_size(cfg, RC_FIELD_ffn_hidden_size, dims->f, err));
     RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->g, "num_query_groups",
                         err));
     RC_TRY(make_parallel_dims(cfg, dims, err));
-    if (cfg->vocab_size == RC_NULL_INT && tokenizer < 1)
-        return need_positive(cfg, RC_FIELD_vocab_size, RC_NULL_INT, err);
+    if (cfg->vocab_size != RC_NULL_INT || tokenizer < 1)
+        RC_TRY(need_size(cfg, RC_FIELD_vocab_size, cfg->vocab_size, err)); /* before padding */
     dims->V = rc_config_vocab(cfg, tokenizer);
-    return need_positive(cfg, RC_FIELD_vocab_size, dims->V, err);
+    return need_size(cfg, RC_FIELD_vocab_size, dims->V, err);
 }
 
 typedef struct word_value {
@@ -168,6 +179,30 @@ static rc_code need_probability(const rc_config *cfg, rc_field field, double p, 
                    p);
 }
 
+/* Not NaN, not below 0 and not above `most`. */
+static rc_code need_real(const rc_config *cfg, rc_field field, double value, double most,
+                         rc_error *err)
+{
+    if (value >= 0 && value <= most)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                   "%s is %g; it must be from 0 to %g", rc_field_find(field)->name, value,
+                   most);
+}
+
+static rc_code need_reals(const rc_config *cfg, rc_error *err)
+{
+    RC_TRY(need_probability(cfg, RC_FIELD_hidden_dropout, cfg->hidden_dropout, err));
+    RC_TRY(need_probability(cfg, RC_FIELD_attention_dropout, cfg->attention_dropout, err));
+    RC_TRY(need_real(cfg, RC_FIELD_layernorm_epsilon, cfg->layernorm_epsilon, 1, err));
+    RC_TRY(need_real(cfg, RC_FIELD_init_method_std, cfg->init_method_std, FLT_MAX, err));
+    RC_TRY(need_real(cfg, RC_FIELD_rotary_percent, cfg->rotary_percent, 1, err));
+    if (cfg->rotary_base >= 1 && isfinite(cfg->rotary_base))
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_rotary_base].where,
+                   "rotary_base is %g; it must be at least 1", cfg->rotary_base);
+}
+
 static rc_code build_layers(rc_builder *b, int *x)
 {
     rc_graph *graph = b->graph;
@@ -217,8 +252,7 @@ rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenize
                     .is_engine = profile == RC_PROFILE_ENGINE};
     RC_TRY(make_dims(cfg, tokenizer, &graph->dims, err));
     RC_TRY(read_words(cfg, &b, err));
-    RC_TRY(need_probability(cfg, RC_FIELD_hidden_dropout, cfg->hidden_dropout, err));
-    RC_TRY(need_probability(cfg, RC_FIELD_attention_dropout, cfg->attention_dropout, err));
+    RC_TRY(need_reals(cfg, err));
     RC_TRY(build_model(&b));
     return rc_graph_verify(graph, err);
 }

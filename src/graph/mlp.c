@@ -29,7 +29,7 @@ int rc_build_mlp_branch(rc_builder *b, int x)
     const rc_dims *dims = &b->graph->dims;
     bool has_fused_norm = b->graph->profile == RC_PROFILE_MEGATRON_TE;
     bool is_sharded = dims->t > 1;
-    int64_t hidden_bytes = dims->N * dims->h * rc_dtype_bytes(b->graph->dtype);
+    int64_t hidden_bytes = rc_build_hidden_bytes(b);
     int norm_op = rc_build_count_ops(b);
     int y = rc_build_norm(b, "pre_mlp_layernorm", x);
     if (!has_fused_norm)

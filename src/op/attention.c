@@ -9,7 +9,8 @@ static int64_t n_pairs(const rc_op_attr *attr)
 {
     const int64_t s = attr->s;
     const int64_t heads = rc_op_times(attr->b, attr->a);
-    return rc_op_times(heads, attr->is_causal ? s * (s + 1) / 2 : s * s);
+    const int64_t squares = rc_op_times(s, attr->is_causal ? s + 1 : s);
+    return rc_op_times(heads, attr->is_causal ? squares / 2 : squares);
 }
 
 /* scores and output: 2 d each per pair (Dao 2023, FlashAttention-2, section 4.1: 4 s^2 d a, halved

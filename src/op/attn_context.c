@@ -4,8 +4,9 @@
 /* the whole square, masked or not: 2 s^2 d per head (Korthikanti et al. 2022, appendix A) */
 static int64_t fwd_flops(const rc_op_attr *attr)
 {
-    const int64_t squares = rc_op_times(rc_op_times(attr->b, attr->a), attr->s * attr->s);
-    return rc_op_times(2 * attr->d, squares);
+    const int64_t squares = rc_op_times(attr->s, attr->s);
+    const int64_t heads = rc_op_times(attr->b, attr->a);
+    return rc_op_times(2 * attr->d, rc_op_times(heads, squares));
 }
 
 static int64_t bwd_flops(const rc_op_attr *attr)

@@ -148,6 +148,10 @@ rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_b
     char needed[32], given[32], other[32], overrides[400];
     if (schedule->arena_bytes <= budget_bytes)
         return RC_OK;
+    if (budget_bytes < 1)
+        return RC_FAIL(err, RC_E_INPUT, where,
+                       "a budget of %" PRId64 " bytes holds nothing; null sets no limit",
+                       budget_bytes);
     rc_plan *plan;
     RC_TRY(rc_plan_make(schedule->graph, schedule->n_threads, budget_bytes, mem, &plan, err));
     const rc_candidate *nearest =

@@ -27,15 +27,17 @@ static bool is_produced_in(const rc_graph *graph, int tensor, int first, int las
     return producer >= first && producer <= last;
 }
 
-/* Whether a forward op outside [first, last] reads the tensor, or a slice of it. */
-static bool is_read_outside(const rc_graph *graph, int tensor, int first, int last)
+/* The last forward op that reads a value or a slice of it, for every root; -1 where none does. */
+static rc_code find_last_readers(const rc_graph *graph, rc_arena *mem, int **out, rc_error *err)
 {
-    for (int i = last + 1; i < graph->n_ops; i++)
+    RC_TRY(RC_NEW(mem, out, graph->n_tensors, err));
+    for (int i = 0; i < graph->n_tensors; i++)
+        (*out)[i] = -1;
+    for (int i = 0; i < graph->n_ops; i++)
         for (int k = 0; k < RC_OP_MAX_IN; k++)
-            if (graph->ops[i].in[k] >= 0 && root_of(graph, graph->ops[i].in[k]) == tensor)
-                return true;
-    (void)first; /* nothing before a region reads what it computes */
-    return false;
+            if (graph->ops[i].in[k] >= 0)
+                (*out)[root_of(graph, graph->ops[i].in[k])] = i;
+    return RC_OK;
 }
 
 static void discard(rc_policy *policy, int tensor, int label)
@@ -49,9 +51,11 @@ static void discard(rc_policy *policy, int tensor, int label)
 
 /* Marks one active region. The per-row statistics of a discarded norm stay in the engine: they are
  * 8 bytes a token against 4h, and Megatron profiles drop them (they run the norm without grad). */
-static void activate(rc_policy *policy, int first, int last, rc_mechanism mechanism, int label)
+static void activate(rc_policy *policy, const int *last_reader, const rc_region *region,
+                     rc_mechanism mechanism, int label)
 {
     const rc_graph *graph = policy->graph;
+    const int first = region->first, last = region->last;
     policy->n_active_regions++;
     for (int i = first; i <= last; i++) {
         const rc_op *op = &graph->ops[i];
@@ -61,7 +65,7 @@ static void activate(rc_policy *policy, int first, int last, rc_mechanism mechan
         for (int k = 0; k < RC_OP_MAX_OUT; k++) {
             if (op->out[k] < 0)
                 continue;
-            bool is_output = is_read_outside(graph, op->out[k], first, last);
+            bool is_output = last_reader[op->out[k]] > last; /* nothing before it reads it */
             bool is_stats = graph->tensors[op->out[k]].class == RC_TENSOR_STATS;
             if (mechanism == RC_MECHANISM_CHECKPOINT
                     ? !is_output
@@ -71,20 +75,20 @@ static void activate(rc_policy *policy, int first, int last, rc_mechanism mechan
     }
 }
 
-static void activate_labels(rc_policy *policy)
+static void activate_labels(rc_policy *policy, const int *last_reader)
 {
     const rc_graph *graph = policy->graph;
     for (int i = 0; i < graph->n_regions; i++) {
         const rc_region *region = &graph->regions[i];
         if (policy->setting.labels >> region->label & 1u)
-            activate(policy, region->first, region->last,
-                     rc_label_find_facts(region->label)->mechanism, (int)region->label);
+            activate(policy, last_reader, region, rc_label_find_facts(region->label)->mechanism,
+                     (int)region->label);
     }
 }
 
 /* uniform: groups of num_layers, the last may be shorter. block: the first num_layers layers, each
  * a group of its own. Source: megatron/core/recompute.py. */
-static void activate_full(rc_policy *policy)
+static void activate_full(rc_policy *policy, const int *last_reader)
 {
     const rc_graph *graph = policy->graph;
     int64_t n_layers = graph->dims.L, n = policy->setting.num_layers;
@@ -93,8 +97,8 @@ static void activate_full(rc_policy *policy)
     int64_t step = is_block ? 1 : n < n_layers ? n : n_layers;
     for (int64_t layer = 0; layer < end; layer += step) {
         int64_t last = layer + step - 1 < end ? layer + step - 1 : end - 1;
-        activate(policy, graph->layer_first[layer], graph->layer_last[last],
-                 RC_MECHANISM_CHECKPOINT, RC_LABEL_COUNT);
+        rc_region group = {.first = graph->layer_first[layer], .last = graph->layer_last[last]};
+        activate(policy, last_reader, &group, RC_MECHANISM_CHECKPOINT, RC_LABEL_COUNT);
     }
 }
 
@@ -103,17 +107,19 @@ rc_code rc_policy_make(const rc_graph *graph, const rc_setting *setting, rc_aren
 {
     RC_TRY(RC_NEW(mem, out, 1, err));
     rc_policy *policy = *out;
+    int *last_reader;
     policy->graph = graph;
     policy->setting = *setting;
     RC_TRY(RC_NEW(mem, &policy->is_discarded, graph->n_tensors, err));
     RC_TRY(RC_NEW(mem, &policy->is_pinned, graph->n_tensors, err));
     RC_TRY(RC_NEW(mem, &policy->discarded_by, graph->n_tensors, err));
+    RC_TRY(find_last_readers(graph, mem, &last_reader, err));
     for (int i = 0; i < graph->n_tensors; i++)
         policy->discarded_by[i] = -1;
     if (setting->granularity == RC_GRANULARITY_SELECTIVE)
-        activate_labels(policy);
+        activate_labels(policy, last_reader);
     else if (setting->granularity == RC_GRANULARITY_FULL)
-        activate_full(policy);
+        activate_full(policy, last_reader);
     return rc_policy_verify(policy, err);
 }
 

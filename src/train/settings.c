@@ -129,6 +129,9 @@ static rc_code set_batches(const rc_config *cfg, rc_train_settings *out, rc_erro
     return RC_OK;
 }
 
+/* More than any host has cores; OpenMP ends the process when it cannot start its threads. */
+enum { MOST_THREADS = 1024 };
+
 /* Cores that this process may use: what `engine.threads: null` means. */
 static int count_cores(void)
 {
@@ -153,6 +156,8 @@ rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_
     RC_TRY(optional(cfg, RC_FIELD_save_interval, cfg->save_interval, &out->save_interval, err));
     RC_TRY(optional(cfg, RC_FIELD_exit_interval, cfg->exit_interval, &out->exit_interval, err));
     RC_TRY(optional(cfg, RC_FIELD_threads, cfg->threads, &n_threads, err));
+    if (n_threads > 0)
+        RC_TRY(check_integer(cfg, RC_FIELD_threads, n_threads, 1, MOST_THREADS, err));
     out->n_threads = n_threads > 0 ? (int)n_threads : count_cores();
     if (!is_null(cfg, RC_FIELD_dataset_random_seed)) {
         RC_TRY(check_integer(cfg, RC_FIELD_dataset_random_seed, cfg->dataset_random_seed, 0,

@@ -87,7 +87,15 @@ static void graph_names_the_setting_that_is_wrong(void **state)
         {"model.vocab_size=null", "vocab_size is not set", RC_E_INPUT},
         {"model.tensor_model_parallel_size=3", "no multiple of tensor_model_parallel_size",
          RC_E_INPUT},
-        {"model.seq_length=9223372036854775807", "2^63-1", RC_E_RANGE},
+        {"model.vocab_size=-1", "vocab_size is -1; it must be at least 1", RC_E_INPUT},
+        {"model.rotary_percent=5", "rotary_percent is 5; it must be from 0 to 1", RC_E_INPUT},
+        {"model.rotary_percent=-1", "rotary_percent is -1", RC_E_INPUT},
+        {"model.rotary_percent=.nan", "rotary_percent is nan", RC_E_INPUT},
+        {"model.rotary_base=0", "rotary_base is 0; it must be at least 1", RC_E_INPUT},
+        {"model.layernorm_epsilon=-1", "layernorm_epsilon is -1", RC_E_INPUT},
+        {"model.init_method_std=.inf", "init_method_std is inf", RC_E_INPUT},
+        {"model.seq_length=9223372036854775807", "at most 1099511627776", RC_E_RANGE},
+        {"model.num_layers=4097", "at most 4096", RC_E_RANGE},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -97,6 +105,41 @@ static void graph_names_the_setting_that_is_wrong(void **state)
         if (code != cases[i].code || !strstr(err.msg, cases[i].said))
             fail_msg("%s: code %d, %s", cases[i].word, (int)code, err.msg);
         rc_arena_close(mem);
+    }
+}
+
+/* Sizes that fit one by one but whose sums and products do not: refused, not computed wrongly. */
+static void graph_refuses_sums_past_its_range(void **state)
+{
+    static const struct {
+        const char *words[8], *said;
+    } cases[] = {
+        {{"model.seq_length=1099511627776"}, "2^62 FLOP"},
+        {{"train.micro_batch_size=1099511627776", "model.seq_length=1099511627776"}, "2^63-1"},
+        {{"model.vocab_size=1099511627776", "model.seq_length=64",
+          "train.micro_batch_size=1024"},
+         "2^57 bytes"},
+        {{"model.kv_channels=1099511627776", "train.micro_batch_size=1099511627776"}, "2^63-1"},
+        {{"model.hidden_size=1099511627776", "model.ffn_hidden_size=1099511627776"}, "2^63-1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        law_model model = law_models[0];
+        size_t n = 0;
+        while (model.words[n])
+            n++;
+        for (size_t k = 0; cases[i].words[k]; k++)
+            model.words[n++] = cases[i].words[k];
+        for (size_t k = 0; k < 2; k++) {
+            rc_error err = {0};
+            rc_arena *mem = rc_arena_open();
+            rc_graph *graph;
+            rc_config *cfg = law_config(&model, k ? "unfused" : "fused", mem);
+            rc_code code = rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, &err);
+            if (code != RC_E_RANGE || (k == 0 && !strstr(err.msg, cases[i].said)))
+                fail_msg("%s: code %d, %s", cases[i].words[0], (int)code, err.msg);
+            rc_arena_close(mem);
+        }
     }
 }
 
@@ -150,6 +193,7 @@ int main(void)
         cmocka_unit_test(shape_evaluates_symbols),
         cmocka_unit_test(shape_refuses_a_remainder_and_an_overflow),
         cmocka_unit_test(graph_names_the_setting_that_is_wrong),
+        cmocka_unit_test(graph_refuses_sums_past_its_range),
         cmocka_unit_test(fused_attention_has_no_square_tensor),
         cmocka_unit_test(parameters_are_counted_as_published),
     };

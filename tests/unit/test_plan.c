@@ -45,6 +45,9 @@ static void a_budget_that_cannot_be_met_names_the_nearest_setting(void **state)
         rc_plan_refuse_over_budget(none, full->persistent_bytes, RC_NOWHERE, mem, &err),
         RC_E_INPUT);
     assert_non_null(strstr(err.msg, "no setting fits"));
+    err = (rc_error){0};
+    assert_int_equal(rc_plan_refuse_over_budget(none, 0, RC_NOWHERE, mem, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "null sets no limit")); /* 0 is no lack of a limit */
     rc_arena_close(mem);
 }
 
