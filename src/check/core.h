@@ -123,6 +123,7 @@ void rc_core_list_add(rc_core *core, rc_doc *list, const char *text);
 #define RECOMPUTES(label) rc_core_recomputes(core, label)
 #define RAISE(rule) rc_core_raise(core, RC_RULE_##rule, NULL)
 #define RAISE_ITEM(rule, item) rc_core_raise(core, RC_RULE_##rule, item)
+#define WARN_ITEM(rule, item) rc_core_warn_item(core, RC_RULE_##rule, item)
 #define WARN(rule) rc_core_warn(core, RC_RULE_##rule)
 #define SINCE(release_name) rc_release_is_at_least(core->release, release_name)
 

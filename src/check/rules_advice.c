@@ -50,13 +50,13 @@ static void core_attention(rc_core *core)
     if (!RECOMPUTES("core_attn"))
         return;
     if (is_fused_attention(core) && !RECOMPUTES("mla_up_proj")) {
-        WARN(core_attn_with_fused_attention);
+        WARN_ITEM(core_attn_with_fused_attention, "core_attn");
         if (IS(position_embedding_type, "rope") && !ON(multi_latent_attention) &&
             !ON(fused_single_qkv_rope))
-            WARN(core_attn_raises_memory);
+            WARN_ITEM(core_attn_raises_memory, "core_attn");
     }
     if (ON(fp8) && ON(fp8_dot_product_attention))
-        WARN(fp8_core_attn_replay);
+        WARN_ITEM(fp8_core_attn_replay, "core_attn");
 }
 
 /* Layers of a model chunk, or 0 when they are not known or not even. */
@@ -137,7 +137,7 @@ static void layer_norm(rc_core *core)
     bool is_fused = IS(transformer_impl, "transformer_engine") && !ON(multi_latent_attention) &&
                     !ON(num_moe_experts) && IS_NULL(experimental_attention_variant);
     if (RECOMPUTES("layernorm") && is_fused)
-        WARN(layernorm_fused_away);
+        WARN_ITEM(layernorm_fused_away, "layernorm");
 }
 
 static bool is_cp_copying(rc_core *core)
@@ -154,7 +154,7 @@ static void up_projection(rc_core *core)
         return;
     if (is_cp_copying(core) || (is_flash && is_batched) ||
         (ON(fp8) && ON(fp8_dot_product_attention)))
-        WARN(mla_up_proj_defeated);
+        WARN_ITEM(mla_up_proj_defeated, "mla_up_proj");
 }
 
 /* Attention kernels with one head size pad the value to that of query and key. */
@@ -168,7 +168,7 @@ static void padded_value(rc_core *core)
         return;
     double key = NUMBER(qk_head_dim) + NUMBER(qk_pos_emb_head_dim);
     if (!IS_NULL(v_head_dim) && !rc_core_is_number(core, RC_CORE_v_head_dim, key))
-        WARN(mla_up_proj_padded_value);
+        WARN_ITEM(mla_up_proj_padded_value, "mla_up_proj");
 }
 
 static void experts_activation(rc_core *core)
@@ -176,9 +176,9 @@ static void experts_activation(rc_core *core)
     if (!RECOMPUTES("moe_act"))
         return;
     if (!ON(moe_grouped_gemm) && ON(num_moe_experts))
-        WARN(moe_act_sequential_mlp);
+        WARN_ITEM(moe_act_sequential_mlp, "moe_act");
     if (ON(use_transformer_engine_op_fuser) && !IS(activation_func, "squared_relu"))
-        WARN(moe_act_op_fuser);
+        WARN_ITEM(moe_act_op_fuser, "moe_act");
 }
 
 static void distributed_saved(rc_core *core)
@@ -238,7 +238,7 @@ void rc_core_advice(rc_core *core)
     allocator(core);
     offload(core);
     if (RECOMPUTES("gdn_norm_out") && ON(fp8))
-        WARN(gdn_norm_out_under_fp8);
+        WARN_ITEM(gdn_norm_out_under_fp8, "gdn_norm_out");
     if (RECOMPUTES("mhc") && IS_NULL(mhc_recompute_layer_num))
         WARN(mhc_one_block);
 }

@@ -10,6 +10,12 @@
 
 #include <string.h>
 
+typedef struct field_letters {
+    const char *name;
+    size_t n;
+    uint64_t letters;
+} field_letters;
+
 static const char *last_part(const char *path)
 {
     const char *dot = strrchr(path, '.');
@@ -47,8 +53,40 @@ static bool is_slip(const char *path, const char *nearest)
            distance <= most_slips(typed, is_recompute);
 }
 
-static void unknown_key(rc_core *core, const rc_unknown_key *key)
+/* One bit per letter that occurs. A slip changes two of them at most, so that hundreds of keys are
+ * told from hundreds of fields without comparing them letter by letter. */
+static uint64_t letters_of(const char *name)
 {
+    uint64_t letters = 0;
+    for (; *name; name++)
+        letters |= (uint64_t)1 << ((unsigned char)*name & 63);
+    return letters;
+}
+
+enum { MOST_SLIPS = 3 };
+
+static bool may_be_near(const field_letters *fields, const char *typed)
+{
+    size_t n = strlen(typed);
+    uint64_t letters = letters_of(typed);
+    for (size_t i = 0; i < RC_FIELD_COUNT; i++) {
+        const field_letters *field = &fields[i];
+        size_t n_apart = n > field->n ? n - field->n : field->n - n;
+        int n_other = 0;
+        if (n_apart > MOST_SLIPS)
+            continue;
+        for (uint64_t other = letters ^ field->letters; other; other &= other - 1)
+            n_other++;
+        if (n_other <= 2 * MOST_SLIPS && rc_text_distance(typed, field->name) <= MOST_SLIPS)
+            return true;
+    }
+    return false;
+}
+
+static void unknown_key(rc_core *core, const field_letters *fields, const rc_unknown_key *key)
+{
+    if (!may_be_near(fields, last_part(key->path)))
+        return;
     const char *nearest = rc_field_nearest(key->path);
     if (nearest && is_slip(key->path, nearest))
         rc_core_warn_key(core, RC_RULE_unknown_key, key);
@@ -56,9 +94,15 @@ static void unknown_key(rc_core *core, const rc_unknown_key *key)
 
 void rc_core_unknown(rc_core *core, const rc_config *cfg)
 {
+    field_letters fields[RC_FIELD_COUNT];
+    for (size_t i = 0; i < RC_FIELD_COUNT; i++) {
+        const rc_field_facts *facts = rc_field_find((rc_field)i);
+        const char *name = last_part(*facts->key ? facts->key : facts->name);
+        fields[i] = (field_letters){name, strlen(name), letters_of(name)};
+    }
     for (size_t i = 0; i < cfg->n_unknown; i++)
         if (cfg->unknown[i].is_value)
             rc_core_warn_key(core, RC_RULE_value_known_at_run_time, &cfg->unknown[i]);
         else
-            unknown_key(core, &cfg->unknown[i]);
+            unknown_key(core, fields, &cfg->unknown[i]);
 }
