@@ -81,6 +81,7 @@ typedef struct rc_oom {
     bool has_expandable_hint; /* the hint names expandable segments: torch 2.2 on */
     bool has_split_hint;      /* the hint names max_split_size_mb: torch 1.10 to 2.1 */
     bool has_new_variable;    /* it says PYTORCH_ALLOC_CONF */
+    bool has_hip_variable;    /* it says PYTORCH_HIP_ALLOC_CONF */
     bool is_parenthesised;    /* the older wording, torch up to 2.0 */
     rc_stage stage;           /* from the traceback above it, else RC_STAGE_UNKNOWN */
     unsigned frames;          /* rc_frames */

@@ -208,10 +208,11 @@ SEE(OTHER_ERROR)
     bool is_last = has_event(d, RC_LOG_ERROR) &&
                    (log->train.n_lines == 0 || log->last_error.file != log->train.where.file ||
                     log->last_error.line > log->train.where.line);
-    bool is_crash = HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_TIME_LIMIT,
-                            RC_LOG_ILLEGAL, RC_LOG_ILLEGAL_HSA, RC_LOG_ILLEGAL_ALIGN,
-                            RC_LOG_DEVICE_ASSERT, RC_LOG_LAUNCH_FAILURE, RC_LOG_ECC, RC_LOG_XID,
-                            RC_LOG_BUS_LOST, RC_LOG_PREEMPTED, RC_LOG_NODE_FAIL);
+    bool is_crash =
+        HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_TIME_LIMIT, RC_LOG_ILLEGAL,
+                RC_LOG_ILLEGAL_HSA, RC_LOG_ILLEGAL_ALIGN, RC_LOG_DEVICE_ASSERT,
+                RC_LOG_LAUNCH_FAILURE, RC_LOG_ECC, RC_LOG_XID, RC_LOG_BUS_LOST,
+                RC_LOG_PREEMPTED, RC_LOG_NODE_FAIL, RC_LOG_OUT_OF_RESOURCE);
     return !d->oom && (is_last || is_crash);
 }
 SEE(DIED)
@@ -362,6 +363,10 @@ SEE(HEAVY_RANK_FAILED)
 SEE(COMPARISON)
 {
     return d->job->base && d->before >= 0 && d->after >= 0;
+}
+SEE(STEPS_COMPARED)
+{
+    return d->step_before > 0 && d->step_after > 0;
 }
 SEE(BASE_FAILED)
 {

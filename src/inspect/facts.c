@@ -79,7 +79,8 @@ static const char *alloc_variable_of(const rc_oom *oom)
     if (strcmp(oom->device, "MLU") == 0)
         return "PYTORCH_MLU_ALLOC_CONF";
     bool is_old_hip = strcmp(oom->device, "HIP") == 0 && oom->is_parenthesised;
-    return is_old_hip ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+    return is_old_hip || oom->has_hip_variable ? "PYTORCH_HIP_ALLOC_CONF"
+                                               : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
 static void copy_sizes(diag *d, const rc_oom *oom)
@@ -288,10 +289,11 @@ static const rc_log_kind host_kinds[] = {
     RC_LOG_HOST_ALLOC, RC_LOG_HOST_ERRNO, RC_LOG_HOST_BADALLOC,   RC_LOG_HOST_NUMPY,
     RC_LOG_HOST_SHM,   RC_LOG_HOST_BUS,   RC_LOG_HOST_MEMORYERROR};
 static const rc_log_kind error_kinds[] = {
-    RC_LOG_ERROR,          RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT,      RC_LOG_TIME_LIMIT,
-    RC_LOG_ILLEGAL,        RC_LOG_ILLEGAL_HSA,  RC_LOG_ILLEGAL_ALIGN, RC_LOG_DEVICE_ASSERT,
-    RC_LOG_LAUNCH_FAILURE, RC_LOG_ECC,          RC_LOG_XID,           RC_LOG_BUS_LOST,
-    RC_LOG_PREEMPTED,      RC_LOG_NODE_FAIL};
+    RC_LOG_ERROR,         RC_LOG_TIMEOUT_NCCL,  RC_LOG_SEGFAULT,
+    RC_LOG_TIME_LIMIT,    RC_LOG_ILLEGAL,       RC_LOG_ILLEGAL_HSA,
+    RC_LOG_ILLEGAL_ALIGN, RC_LOG_DEVICE_ASSERT, RC_LOG_LAUNCH_FAILURE,
+    RC_LOG_ECC,           RC_LOG_XID,           RC_LOG_BUS_LOST,
+    RC_LOG_PREEMPTED,     RC_LOG_NODE_FAIL,     RC_LOG_OUT_OF_RESOURCE};
 static const rc_log_kind replay_kinds[] = {RC_LOG_CHECKPOINT_METADATA, RC_LOG_CHECKPOINT_COUNT,
                                            RC_LOG_CHECKPOINT_MORE,     RC_LOG_CHECKPOINT_UNPACK,
                                            RC_LOG_CHECKPOINT_STOP,     RC_LOG_CHECKPOINT_GRAD,
@@ -361,6 +363,8 @@ static rc_code collect_comparison(diag *d, rc_error *err)
     const rc_log *base = d->job->base;
     if (!base)
         return RC_OK;
+    d->step_before = base->train.step_ms;
+    d->step_after = d->job->log->train.step_ms;
     const rc_log_rank *after = rank_with_peak(d->job->log, d->worst_rank);
     const rc_log_rank *before = after ? rank_with_peak(base, after->rank) : NULL;
     if (!before)
@@ -372,8 +376,6 @@ static rc_code collect_comparison(diag *d, rc_error *err)
     if (d->before > 0 && d->after >= 0) /* to one decimal: the reports carry no more */
         d->saved_percent =
             round(1000.0 * (double)(d->before - d->after) / (double)d->before) / 10;
-    d->step_before = base->train.step_ms;
-    d->step_after = d->job->log->train.step_ms;
     if (isnan(d->saved_percent))
         return RC_OK;
     return rc_arena_printf(d->mem, &d->change, err, "%.1f %% %s", fabs(d->saved_percent),

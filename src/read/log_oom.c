@@ -196,6 +196,7 @@ static void read_hints(const squeezed *message, rc_oom *oom)
     oom->has_split_hint = in_message(message, "max_split_size_mb") != NULL;
     oom->has_hint = oom->has_expandable_hint || oom->has_split_hint;
     oom->has_new_variable = in_message(message, "PYTORCH_ALLOC_CONF") != NULL;
+    oom->has_hip_variable = in_message(message, "PYTORCH_HIP_ALLOC_CONF") != NULL;
 }
 
 static void start_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom)
