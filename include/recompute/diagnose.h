@@ -52,6 +52,7 @@ typedef struct rc_snapshot_facts {
     int64_t reserved_bytes, active_bytes, largest_free_block_bytes;
     int64_t n_segments;
     int64_t oom_request_bytes; /* RC_LOG_UNKNOWN: no such event */
+    int64_t oom_free_bytes;    /* free at the driver then; RC_LOG_UNKNOWN: no such event */
     bool is_expandable;
     rc_stage stage; /* of the frames of the failing request */
 } rc_snapshot_facts;

@@ -236,6 +236,8 @@ static bool is_overcommitted(const diag *d)
 SEE(IDLE_LARGE)
 {
     int64_t card = d->limit > 0 ? d->limit : d->capacity;
+    if (card < 0 && d->reserved >= 0 && d->free_bytes >= 0)
+        card = d->reserved + d->free_bytes; /* a snapshot does not say; no smaller than this */
     return is_share(d->idle, card, IDLE_SHARE) && !is_overcommitted(d);
 }
 SEE(IDLE_SERVES)
@@ -388,7 +390,8 @@ SEE(FUSED_CORE_ATTN)
 SEE(RAN)
 {
     const rc_log *log = d->job->log;
-    return log->train.n_lines > 0 || log->n_ranks > 0 || log->phase == RC_STAGE_NONE;
+    return log->train.n_lines > 0 || log->n_ranks > 0 || log->phase == RC_STAGE_NONE ||
+           d->job->snapshot;
 }
 
 static const struct {

@@ -100,9 +100,42 @@ static void copy_sizes(diag *d, const rc_oom *oom)
     d->own = d->process >= 0 ? d->process : d->reserved;
 }
 
+/* The failing request of a snapshot, as the message that is not here would tell it. */
+static rc_code oom_of_snapshot(const diag *d, const rc_oom **out, rc_error *err)
+{
+    const rc_snapshot_facts *facts = d->job->snapshot;
+    rc_oom *oom;
+    if (!facts || facts->oom_request_bytes < 0)
+        return RC_OK;
+    RC_TRY(RC_NEW(d->mem, &oom, 1, err));
+    *oom = (rc_oom){.source = RC_OOM_TORCH,
+                    .where = RC_NOWHERE,
+                    .rank = RC_LOG_UNKNOWN,
+                    .local_rank = RC_LOG_UNKNOWN,
+                    .gpu = RC_LOG_UNKNOWN,
+                    .device = "CUDA",
+                    .requested_bytes = facts->oom_request_bytes,
+                    .capacity_bytes = RC_LOG_UNKNOWN,
+                    .free_bytes = facts->oom_free_bytes,
+                    .allocated_bytes = facts->active_bytes,
+                    .reserved_bytes = facts->reserved_bytes,
+                    .idle_bytes = facts->reserved_bytes - facts->active_bytes,
+                    .process_bytes = RC_LOG_UNKNOWN,
+                    .other_bytes = RC_LOG_UNKNOWN,
+                    .other_pid = RC_LOG_UNKNOWN,
+                    .private_bytes = RC_LOG_UNKNOWN,
+                    .allowed_bytes = RC_LOG_UNKNOWN,
+                    .active_bytes = RC_LOG_UNKNOWN,
+                    .stage = facts->stage};
+    *out = oom;
+    return RC_OK;
+}
+
 static rc_code collect_oom(diag *d, rc_error *err)
 {
     const rc_oom *oom = deciding_oom(d->job->log);
+    if (!oom)
+        RC_TRY(oom_of_snapshot(d, &oom, err));
     d->oom = oom;
     if (!oom)
         return RC_OK;

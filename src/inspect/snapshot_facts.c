@@ -12,7 +12,7 @@
 /* The last failing request; its frames are kept by id, the names live as long as the file. */
 typedef struct failure {
     bool is_there;
-    int64_t bytes;
+    int64_t bytes, free_bytes;
     uint32_t stack;
 } failure;
 
@@ -24,7 +24,7 @@ static rc_code see_event(void *state, const rc_snapshot_names *names, uint32_t t
     (void)trace;
     (void)err;
     if (event->action == RC_ACTION_OOM)
-        *last = (failure){true, event->size_bytes, event->stack};
+        *last = (failure){true, event->size_bytes, event->device_free_bytes, event->stack};
     return RC_OK;
 }
 
@@ -46,7 +46,7 @@ static rc_stage stage_of_stack(const rc_snapshot_file *file, uint32_t id)
 rc_code rc_snapshot_facts_read(const char *path, rc_arena *mem, rc_snapshot_facts **out,
                                rc_error *err)
 {
-    failure last = {.bytes = RC_LOG_UNKNOWN};
+    failure last = {.bytes = RC_LOG_UNKNOWN, .free_bytes = RC_LOG_UNKNOWN};
     rc_snapshot_sink sink = {&last, see_event};
     rc_snapshot_file *file;
     rc_snapshot_facts *facts;
@@ -54,6 +54,7 @@ rc_code rc_snapshot_facts_read(const char *path, rc_arena *mem, rc_snapshot_fact
     RC_TRY(RC_NEW(mem, &facts, 1, err));
     facts->n_segments = (int64_t)file->n_segments;
     facts->oom_request_bytes = last.is_there ? last.bytes : RC_LOG_UNKNOWN;
+    facts->oom_free_bytes = last.free_bytes;
     facts->is_expandable = file->settings.has_settings && file->settings.is_expandable;
     for (size_t i = 0; i < file->n_segments; i++) {
         const rc_snapshot_segment *segment = &file->segments[i];
