@@ -35,16 +35,17 @@ static char *block_bytes(block *b)
 static block *block_open(size_t room_bytes, block *older)
 {
     size_t header = (sizeof(block) + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN;
-    if (room_bytes > SIZE_MAX - 2 * header - RC_ALIGN)
+    if (room_bytes > SIZE_MAX - 2 * header - HUGE_PAGE_BYTES)
         return NULL;
-    size_t bytes = (header + room_bytes + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN;
     /* one fault per 2 MiB touched instead of 512; a kernel without huge pages declines */
-    bool is_huge = bytes >= HUGE_PAGE_BYTES;
-    block *b = aligned_alloc(is_huge ? HUGE_PAGE_BYTES : RC_ALIGN, bytes);
+    bool is_huge = room_bytes >= HUGE_PAGE_BYTES;
+    size_t align = is_huge ? HUGE_PAGE_BYTES : RC_ALIGN;
+    size_t bytes = (header + room_bytes + align - 1) / align * align;
+    block *b = aligned_alloc(align, bytes);
     if (b && is_huge)
-        (void)madvise(b, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
+        (void)madvise(b, bytes, MADV_HUGEPAGE);
     if (b)
-        *b = (block){.older = older, .room_bytes = room_bytes};
+        *b = (block){.older = older, .room_bytes = bytes - header};
     return b;
 }
 
