@@ -27,6 +27,7 @@ static void flush_denormals(void)
 
 void rc_cpu_prepare_threads(int n_threads)
 {
+    flush_denormals(); /* LLVM's runtime hands the caller's mode to the pool at every region */
 #pragma omp parallel num_threads(n_threads)
     flush_denormals();
 }
