@@ -20,8 +20,8 @@ typedef struct rc_subject {
 
 /* How results are shown. */
 typedef struct rc_check_show {
-    bool has_notes; /* print notes too */
-    bool is_strict; /* warnings count as errors */
+    bool has_notes;   /* print notes too */
+    bool is_strict;   /* warnings count as errors */
     bool has_origins; /* and every value that is set, with its source */
     bool has_colour;
 } rc_check_show;
@@ -61,7 +61,8 @@ typedef struct rc_check_inputs {
 
 /* What the words of the command line ask for. */
 typedef struct rc_check_plan {
-    const char **paths; /* each a configuration of its own; "command line" when none was named */
+    const char *
+        *paths; /* each a configuration of its own; "command line" when none was named */
     size_t n_paths, n_room;
     rc_input *presets; /* --model: below every file */
     size_t n_presets;

@@ -168,7 +168,8 @@ static void a_check_prints_its_verdict_findings_and_settings(void **state)
 
 static void a_crash_has_its_own_exception(void **state)
 {
-    static const char none[] = "core: {num_layers: 0, num_attention_heads: 8, hidden_size: 64}\n";
+    static const char none[] =
+        "core: {num_layers: 0, num_attention_heads: 8, hidden_size: 64}\n";
     static const char odd[] = "core: {num_layers: 4, num_attention_heads: 8, hidden_size: 64,\n"
                               "  cuda_graph_modules: [1]}\n";
     rc_check *check = check_of(none, (rc_check_options){.target = RC_CHECK_CORE}, *state);
