@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "model.h"
 
+#include "base/text.h"
+
 #include <recompute/check.h>
 #include <recompute/read.h>
 
@@ -62,6 +64,23 @@ static bool wants(const char *dump, const char *noun)
     return false;
 }
 
+static rc_code check_dump(const char *dump, rc_error *err)
+{
+    static const char *const nouns[] = {"config", "graph", "policy", "schedule", "cost"};
+    for (const char *at = dump; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t n = strcspn(at, ","), i = 0;
+        while (i < 5 && (strlen(nouns[i]) != n || strncmp(at, nouns[i], n) != 0))
+            i++;
+        char safe[64];
+        if (i == 5)
+            return RC_FAIL(
+                err, RC_E_INPUT, RC_NOWHERE,
+                "--dump knows no %s; it prints config, graph, policy, schedule, cost",
+                rc_text_printable(at, n, safe, sizeof safe));
+    }
+    return RC_OK;
+}
+
 static rc_code check_threads(const rc_config *cfg, rc_error *err)
 {
     if (cfg->threads == RC_NULL_INT || (cfg->threads >= 1 && cfg->threads <= 1024))
@@ -82,6 +101,7 @@ static void note_inert_labels(const rc_model *model)
 
 rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *err)
 {
+    RC_TRY(check_dump(dump, err));
     RC_TRY(check_threads(out->cfg, err));
     if (wants(dump, "config"))
         rc_config_print(out->cfg, stdout);
