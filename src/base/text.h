@@ -21,6 +21,8 @@ rc_code rc_text_printf(rc_text *text, rc_error *err, const char *fmt, ...) RC_PR
 
 /* Edit distance (insert, delete, replace, swap neighbours), for "did you mean". */
 size_t rc_text_distance(const char *a, const char *b);
+/* The same where it is at most `most`, else some number above `most`; many times faster. */
+size_t rc_text_distance_within(const char *a, const char *b, size_t most);
 
 /* The name nearest to `typed` among `n` names, or NULL when none is near enough to suggest. */
 const char *rc_text_nearest(const char *typed, const char *const *names, size_t n);

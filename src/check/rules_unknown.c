@@ -75,9 +75,11 @@ static bool may_be_near(const field_letters *fields, const char *typed)
         int n_other = 0;
         if (n_apart > MOST_SLIPS)
             continue;
-        for (uint64_t other = letters ^ field->letters; other; other &= other - 1)
+        for (uint64_t other = letters ^ field->letters; other && n_other <= 2 * MOST_SLIPS;
+             other &= other - 1)
             n_other++;
-        if (n_other <= 2 * MOST_SLIPS && rc_text_distance(typed, field->name) <= MOST_SLIPS)
+        if (n_other <= 2 * MOST_SLIPS &&
+            rc_text_distance_within(typed, field->name, MOST_SLIPS) <= MOST_SLIPS)
             return true;
     }
     return false;

@@ -22,7 +22,7 @@ static size_t distance_to(const char *typed, const char *key)
     const char *name = last_part(key);
     size_t n = strlen(typed), n_name = strlen(name), most = most_slips(n);
     size_t n_apart = n > n_name ? n - n_name : n_name - n;
-    size_t distance = n_apart > most ? SIZE_MAX : rc_text_distance(typed, name);
+    size_t distance = n_apart > most ? SIZE_MAX : rc_text_distance_within(typed, name, most);
     return distance <= most ? distance : SIZE_MAX;
 }
 

@@ -110,9 +110,30 @@ static void width_counts_columns_not_bytes(void **state)
     assert_int_equal(rc_text_width("\xf0\x9f\x98\x80"), 2);
 }
 
+static void distance_within_is_the_distance_or_more_than_asked(void **state)
+{
+    static const char *const words[] = {
+        "",    "a",      "ab",       "ba",        "recompute_modules",
+        "abc", "acb",    "xabcabcx", "abcabcab",  "recompute_modulse",
+        "bca", "aaaaaa", "aabaa",    "recompute", "modules"};
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            for (size_t most = 0; most < 20; most++) {
+                size_t exact = rc_text_distance(words[i], words[k]);
+                size_t within = rc_text_distance_within(words[i], words[k], most);
+                if (exact <= most)
+                    assert_int_equal(within, exact);
+                else
+                    assert_true(within > most);
+            }
+    assert_int_equal(rc_text_distance("recompute_modules", "recompute_modulse"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distance_within_is_the_distance_or_more_than_asked),
         cmocka_unit_test(text_grows_and_stays_terminated),
         cmocka_unit_test(failed_add_leaves_what_was_there),
         cmocka_unit_test(distance_counts_edits_and_swaps),
