@@ -54,42 +54,53 @@ static size_t min3(size_t a, size_t b, size_t c)
     return ab < c ? ab : c;
 }
 
-/* Three rows of the classic table, of which only the band of `most` beside the diagonal matters; a
- * row without a value up to `most` ends it. Names longer than the rows are never near anything. */
+enum { MOST_LETTERS = 128 };
+
+/* One row of the classic table, i letters of `a` used, in the band of `most` beside the diagonal; gives
+ * the row's least value. rows[0] is the row to fill, rows[1] the one above, rows[2] above that. */
+static size_t fill_row(size_t *const rows[3], const char *a, const char *b, size_t i,
+                       size_t most)
+{
+    size_t nb = strlen(b), first = i > most ? i - most : 1;
+    size_t last = i + most < nb ? i + most : nb;
+    size_t *now = rows[0], *above = rows[1], *above2 = rows[2];
+    size_t least = now[first - 1] = first > 1 ? most + 1 : i;
+    for (size_t j = first; j <= last; j++) {
+        size_t up = j < i + most ? above[j] + 1 : most + 1;
+        bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+        now[j] = min3(up, now[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+        if (is_swap && above2[j - 2] + 1 < now[j])
+            now[j] = above2[j - 2] + 1;
+        least = now[j] < least ? now[j] : least;
+    }
+    return least;
+}
+
+/* A row without a value up to `most` ends it. Names longer than the rows are never near anything. */
 size_t rc_text_distance_within(const char *a, const char *b, size_t most)
 {
-    enum { MAX = 128 };
-    size_t row[3][MAX + 2];
+    size_t row[3][MOST_LETTERS + 1];
     while (*a && *a == *b) /* a common start costs nothing */
         a++, b++;
     size_t na = strlen(a), nb = strlen(b);
-    if (na > MAX || nb > MAX)
-        return MAX;
+    if (na > MOST_LETTERS || nb > MOST_LETTERS)
+        return MOST_LETTERS;
     if ((na > nb ? na - nb : nb - na) > most)
         return most + 1;
     for (size_t j = 0; j <= nb; j++)
         row[0][j] = j;
     for (size_t i = 1; i <= na; i++) {
-        size_t *now = row[i % 3], *above = row[(i - 1) % 3], *above2 = row[(i + 1) % 3];
-        size_t first = i > most ? i - most : 1, last = i + most < nb ? i + most : nb;
-        size_t least = now[first - 1] = first > 1 ? most + 1 : i;
-        for (size_t j = first; j <= last; j++) {
-            size_t up = j < i + most ? above[j] + 1 : most + 1;
-            now[j] = min3(up, now[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                above2[j - 2] + 1 < now[j])
-                now[j] = above2[j - 2] + 1;
-            least = now[j] < least ? now[j] : least;
-        }
-        if (least > most)
+        size_t *const rows[3] = {row[i % 3], row[(i - 1) % 3], row[(i + 1) % 3]};
+        if (fill_row(rows, a, b, i, most) > most)
             return most + 1;
     }
-    return row[na % 3][nb] <= most ? row[na % 3][nb] : most + 1;
+    size_t distance = row[na % 3][nb];
+    return distance <= most ? distance : most + 1;
 }
 
 size_t rc_text_distance(const char *a, const char *b)
 {
-    return rc_text_distance_within(a, b, 128);
+    return rc_text_distance_within(a, b, MOST_LETTERS);
 }
 
 const char *rc_text_nearest(const char *typed, const char *const *names, size_t n)
