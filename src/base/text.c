@@ -79,7 +79,7 @@ static size_t fill_row(size_t *const rows[3], const char *a, const char *b, size
 /* A row without a value up to `most` ends it. Names longer than the rows are never near anything. */
 size_t rc_text_distance_within(const char *a, const char *b, size_t most)
 {
-    size_t row[3][MOST_LETTERS + 1];
+    size_t row[3][MOST_LETTERS + 1] = {{0}};
     while (*a && *a == *b) /* a common start costs nothing */
         a++, b++;
     size_t na = strlen(a), nb = strlen(b);
