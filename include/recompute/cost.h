@@ -12,10 +12,13 @@ typedef struct rc_cost {
     int64_t peak_bytes;  /* the arena: what a run takes */
     int64_t bound_bytes; /* sum of what is alive at the peak: no placement takes less */
     int peak_instr;
-    int64_t at_peak[RC_CATEGORY_COUNT];            /* alive at the peak, by category */
-    int64_t largest[RC_CATEGORY_COUNT];            /* largest that a category ever is */
-    int64_t model_state_bytes;                     /* weights, gradients, optimizer */
-    int64_t retained_bytes;                        /* from forward to backward */
+    int64_t at_peak[RC_CATEGORY_COUNT]; /* alive at the peak, by category */
+    int64_t largest[RC_CATEGORY_COUNT]; /* largest that a category ever is */
+    int64_t model_state_bytes;          /* weights, gradients, optimizer */
+    int64_t retained_bytes;             /* from forward to backward */
+    int64_t
+        library_bytes; /* the math library's own working memory, outside the arena: the most one
+                              product may take, an upper estimate (src/op/facts.h) */
     int64_t fwd_flops, bwd_flops, recompute_flops; /* of one micro-batch */
 } rc_cost;
 

@@ -46,6 +46,20 @@ static rc_code find_largest(rc_cost *cost, rc_arena *mem, rc_error *err)
     return RC_OK;
 }
 
+/* Products run one after another, so the largest counts. */
+static int64_t most_library_bytes(const rc_schedule *s)
+{
+    int64_t most = 0;
+    for (int i = 0; i < s->graph->n_ops; i++) {
+        const rc_op *op = &s->graph->ops[i];
+        const rc_op_facts *facts = rc_op_find(op->kind);
+        int64_t bytes =
+            facts->library_bytes ? facts->library_bytes(&op->attr, s->n_threads) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 rc_code rc_cost_make(const rc_schedule *schedule, rc_arena *mem, rc_cost **out, rc_error *err)
 {
     RC_TRY(RC_NEW(mem, out, 1, err));
@@ -58,6 +72,7 @@ rc_code rc_cost_make(const rc_schedule *schedule, rc_arena *mem, rc_cost **out, 
                       .fwd_flops = schedule->fwd_flops,
                       .bwd_flops = schedule->bwd_flops,
                       .recompute_flops = schedule->recompute_flops};
+    cost->library_bytes = most_library_bytes(schedule);
     for (int i = 0; i < schedule->n_buffers; i++)
         if (is_alive(&schedule->buffers[i], cost->peak_instr))
             cost->at_peak[schedule->buffers[i].category] += room_of(&schedule->buffers[i]);
@@ -93,6 +108,7 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
         {"peak_bytes", "predicted peak", RC_UNIT_BYTES},
         {"bound_bytes", "liveness bound", RC_UNIT_BYTES},
         {"placement_loss", "lost to placement", RC_UNIT_RATIO},
+        {"library_bytes", "math library, outside, at most", RC_UNIT_BYTES},
         {"model_state_bytes", "model state", RC_UNIT_BYTES},
         {"retained_bytes", "retained by forward", RC_UNIT_BYTES},
         {"peak_phase", "peak in phase", RC_UNIT_TEXT},
@@ -111,27 +127,28 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
     const char *setting;
     RC_TRY(rc_arena_printf(mem, &setting, err, "%s", rc_setting_name(&s->setting, name)));
     rc_cell *row;
-    RC_TRY(rc_table_make(mem, "summary", NULL, columns, 16, out, err));
+    RC_TRY(rc_table_make(mem, "summary", NULL, columns, 17, out, err));
     RC_TRY(rc_table_add_row(*out, &row, err));
     row[0] = rc_cell_text(setting);
     row[1] = rc_cell_int(cost->peak_bytes);
     row[2] = rc_cell_int(cost->bound_bytes);
     row[3] = rc_cell_real((double)(cost->peak_bytes - cost->bound_bytes) /
                           (double)cost->bound_bytes);
-    row[4] = rc_cell_int(cost->model_state_bytes);
-    row[5] = rc_cell_int(cost->retained_bytes);
-    row[6] = rc_cell_text(rc_instr_kind_name(peak->kind));
-    row[7] = rc_cell_text(peak_subject(cost));
+    row[4] = rc_cell_int(cost->library_bytes);
+    row[5] = rc_cell_int(cost->model_state_bytes);
+    row[6] = rc_cell_int(cost->retained_bytes);
+    row[7] = rc_cell_text(rc_instr_kind_name(peak->kind));
+    row[8] = rc_cell_text(peak_subject(cost));
     if (peak->op >= 0)
-        row[8] = rc_cell_int(s->graph->ops[peak->op].layer);
-    row[9] = rc_cell_int(s->graph->n_parameters);
-    row[10] = rc_cell_int(cost->fwd_flops);
-    row[11] = rc_cell_int(cost->bwd_flops);
-    row[12] = rc_cell_int(cost->recompute_flops);
-    row[13] = rc_cell_real((double)cost->recompute_flops /
+        row[9] = rc_cell_int(s->graph->ops[peak->op].layer);
+    row[10] = rc_cell_int(s->graph->n_parameters);
+    row[11] = rc_cell_int(cost->fwd_flops);
+    row[12] = rc_cell_int(cost->bwd_flops);
+    row[13] = rc_cell_int(cost->recompute_flops);
+    row[14] = rc_cell_real((double)cost->recompute_flops /
                            (double)(cost->fwd_flops + cost->bwd_flops));
-    row[14] = rc_cell_int(s->recompute_moved_bytes);
-    row[15] = rc_cell_int(s->n_threads);
+    row[15] = rc_cell_int(s->recompute_moved_bytes);
+    row[16] = rc_cell_int(s->n_threads);
     return RC_OK;
 }
 
