@@ -23,4 +23,9 @@ int64_t rc_op_times(int64_t a, int64_t b);
  * tests/ops/check_library.c measures it again. */
 int64_t rc_op_gemm_library_bytes(int64_t n, int64_t k, int n_threads);
 
+/* attn_scores.c: both products of unfused attention run over the whole square, so they cost alike. */
+int64_t rc_op_square_fwd_flops(const rc_op_attr *attr);
+int64_t rc_op_square_bwd_flops(const rc_op_attr *attr);
+int64_t rc_op_square_library_bytes(const rc_op_attr *attr, int n_threads);
+
 #endif
