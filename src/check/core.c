@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const rc_core_field_facts fields[RC_CORE_COUNT] = {
-#define RC_CORE(name, dflt, since) {#name, dflt, since},
+#define RC_CORE(name, dflt, since) {#name, dflt, since, RC_FIELD_##name},
 #include "defs/core_fields.def"
 #undef RC_CORE
 };

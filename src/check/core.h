@@ -28,6 +28,7 @@ typedef enum rc_core_field {
 
 typedef struct rc_core_field_facts {
     const char *name, *dflt, *since;
+    rc_field field; /* the same setting in an rc_config */
 } rc_core_field_facts;
 const rc_core_field_facts *rc_core_field_find(rc_core_field field);
 /* RC_CORE_COUNT when the class has no such field */

@@ -112,8 +112,8 @@ rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err)
 {
     mark_late(core, cfg);
     for (int i = 0; i < RC_CORE_COUNT; i++) {
-        rc_field field = rc_field_find_name(rc_core_field_find((rc_core_field)i)->name);
-        if (field == RC_FIELD_COUNT || is_class_default(cfg, field))
+        rc_field field = rc_core_field_find((rc_core_field)i)->field;
+        if (is_class_default(cfg, field))
             continue;
         RC_TRY(make_value(cfg, field, core->mem, &core->at[i], err));
         core->given[i] = core->at[i];

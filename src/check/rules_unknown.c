@@ -10,11 +10,19 @@
 
 #include <string.h>
 
-typedef struct field_letters {
+/* The names a key may be a slip of, shortest first: by_length[n] is the first that has n letters. */
+enum { MOST_LETTERS = 64, MOST_SLIPS = 3 };
+
+typedef struct near_name {
     const char *name;
-    size_t n;
     uint64_t letters;
-} field_letters;
+    bool is_recompute;
+} near_name;
+
+typedef struct near_names {
+    near_name at[RC_FIELD_COUNT];
+    size_t by_length[MOST_LETTERS + 1];
+} near_names;
 
 static const char *last_part(const char *path)
 {
@@ -34,27 +42,31 @@ static bool has_same_digits(const char *a, const char *b)
     }
 }
 
-/* Recompute is our subject: there a name may be farther off, and in the wrong section. */
-static size_t most_slips(const char *typed, bool is_recompute)
+static bool is_about_recompute(const char *name)
 {
-    size_t n = strlen(typed);
-    return is_recompute ? 3 : n >= 12 ? 2 : n >= 8 ? 1 : 0;
+    return strncmp(name, "recompute_", 10) == 0;
+}
+
+/* Recompute is our subject: there a name may be farther off, and in the wrong section. */
+static size_t most_slips(size_t n, bool is_recompute)
+{
+    return is_recompute ? MOST_SLIPS : n >= 12 ? 2 : n >= 8 ? 1 : 0;
 }
 
 static bool is_slip(const char *path, const char *nearest)
 {
     const char *typed = last_part(path), *name = last_part(nearest);
-    bool is_recompute = strncmp(name, "recompute_", 10) == 0;
+    bool is_recompute = is_about_recompute(name);
     size_t n_section = (size_t)(typed - path), distance = rc_text_distance(typed, name);
     bool is_at_home = strncmp(path, nearest, n_section) == 0;
     if (distance == 0)
         return is_recompute && !is_at_home;
     return is_at_home && has_same_digits(typed, name) &&
-           distance <= most_slips(typed, is_recompute);
+           distance <= most_slips(strlen(typed), is_recompute);
 }
 
 /* One bit per letter that occurs. A slip changes two of them at most, so that hundreds of keys are
- * told from hundreds of fields without comparing them letter by letter. */
+ * told from hundreds of names without comparing them letter by letter. */
 static uint64_t letters_of(const char *name)
 {
     uint64_t letters = 0;
@@ -63,48 +75,74 @@ static uint64_t letters_of(const char *name)
     return letters;
 }
 
-enum { MOST_SLIPS = 3 };
+/* Sums of neighbours: of bits, of pairs, of fours, and then of all bytes by one product. */
+static size_t count_bits(uint64_t x)
+{
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (size_t)(x * 0x0101010101010101u >> 56);
+}
 
-static bool may_be_near(const field_letters *fields, const char *typed)
+static bool may_be_near(const near_names *names, const char *typed)
 {
     size_t n = strlen(typed);
     uint64_t letters = letters_of(typed);
-    for (size_t i = 0; i < RC_FIELD_COUNT; i++) {
-        const field_letters *field = &fields[i];
-        size_t n_apart = n > field->n ? n - field->n : field->n - n;
-        int n_other = 0;
-        if (n_apart > MOST_SLIPS)
-            continue;
-        for (uint64_t other = letters ^ field->letters; other && n_other <= 2 * MOST_SLIPS;
-             other &= other - 1)
-            n_other++;
-        if (n_other <= 2 * MOST_SLIPS &&
-            rc_text_distance_within(typed, field->name, MOST_SLIPS) <= MOST_SLIPS)
+    if (n + MOST_SLIPS >= MOST_LETTERS)
+        return false;
+    size_t first = n > MOST_SLIPS ? names->by_length[n - MOST_SLIPS] : 0;
+    for (size_t i = first; i < names->by_length[n + MOST_SLIPS + 1]; i++) {
+        const near_name *near = &names->at[i];
+        size_t most = most_slips(n, near->is_recompute);
+        if (count_bits(letters ^ near->letters) <= 2 * most &&
+            rc_text_distance_within(typed, near->name, most) <= most)
             return true;
     }
     return false;
 }
 
-static void unknown_key(rc_core *core, const field_letters *fields, const rc_unknown_key *key)
+static void unknown_key(rc_core *core, const near_names *names, const rc_unknown_key *key)
 {
-    if (!may_be_near(fields, last_part(key->path)))
+    if (!may_be_near(names, last_part(key->path)))
         return;
     const char *nearest = rc_field_nearest(key->path);
     if (nearest && is_slip(key->path, nearest))
         rc_core_warn_key(core, RC_RULE_unknown_key, key);
 }
 
+static const char *name_of(rc_field field)
+{
+    const rc_field_facts *facts = rc_field_find(field);
+    return last_part(*facts->key ? facts->key : facts->name);
+}
+
+/* A counting sort. Names of MOST_LETTERS and more stand at the end. */
+static void sort_names(near_names *names)
+{
+    size_t n_before[MOST_LETTERS + 2] = {0};
+    for (int i = 0; i < RC_FIELD_COUNT; i++) {
+        size_t n = strlen(name_of((rc_field)i));
+        n_before[1 + (n < MOST_LETTERS ? n : MOST_LETTERS)]++;
+    }
+    for (size_t n = 0; n <= MOST_LETTERS; n++) {
+        n_before[n + 1] += n_before[n];
+        names->by_length[n] = n_before[n];
+    }
+    for (int i = 0; i < RC_FIELD_COUNT; i++) {
+        const char *name = name_of((rc_field)i);
+        size_t n = strlen(name);
+        names->at[n_before[n < MOST_LETTERS ? n : MOST_LETTERS]++] =
+            (near_name){name, letters_of(name), is_about_recompute(name)};
+    }
+}
+
 void rc_core_unknown(rc_core *core, const rc_config *cfg)
 {
-    field_letters fields[RC_FIELD_COUNT];
-    for (size_t i = 0; i < RC_FIELD_COUNT; i++) {
-        const rc_field_facts *facts = rc_field_find((rc_field)i);
-        const char *name = last_part(*facts->key ? facts->key : facts->name);
-        fields[i] = (field_letters){name, strlen(name), letters_of(name)};
-    }
+    near_names names;
+    sort_names(&names);
     for (size_t i = 0; i < cfg->n_unknown; i++)
         if (cfg->unknown[i].is_value)
             rc_core_warn_key(core, RC_RULE_value_known_at_run_time, &cfg->unknown[i]);
         else
-            unknown_key(core, fields, &cfg->unknown[i]);
+            unknown_key(core, &names, &cfg->unknown[i]);
 }
