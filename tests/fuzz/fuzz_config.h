@@ -13,6 +13,14 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n_bytes);
 
+/* libfyaml 0.7 loses 512 bytes with a scalar of five escaped quotes (pantoniou/libfyaml issue 233,
+ * mended later). The unit tests run without this and see a parser that we forget. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfyaml.so";
+}
+
 typedef rc_code read_fn(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                         rc_doc **out, rc_error *err);
 
