@@ -246,6 +246,7 @@ rc_code rc_check_make(const rc_config *cfg, const rc_check_options *options, rc_
     RC_TRY(rc_core_open(mem, is_mla_class(cfg), &core, err));
     RC_TRY(set_options(core, options, err));
     RC_TRY(rc_core_fill(core, cfg, err));
+    core->cfg = cfg;
     core->framework = cfg->framework;
     core->is_partial = is_fragment(cfg, core);
     RC_TRY(run_layers(core, cfg, options, err));

@@ -7,6 +7,8 @@
 #include "check/core.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static const rc_core_field_facts fields[RC_CORE_COUNT] = {
@@ -234,7 +236,7 @@ void rc_core_raise(rc_core *core, rc_rule rule, const char *item)
 {
     if (!is_in_release(core, rule) || has_hit(core, rule, item) || core->is_told[rule])
         return;
-    add_hit(core, (rc_hit){rule, item, NULL, NULL});
+    add_hit(core, (rc_hit){.rule = rule, .item = item});
     core->has_stopped = true;
 }
 
@@ -242,7 +244,7 @@ void rc_core_crash(rc_core *core, rc_rule rule, const char *exception)
 {
     if (has_hit(core, rule, NULL))
         return;
-    add_hit(core, (rc_hit){rule, NULL, exception, NULL});
+    add_hit(core, (rc_hit){.rule = rule, .exception = exception});
     core->has_stopped = true;
 }
 
@@ -259,12 +261,28 @@ void rc_core_warn(rc_core *core, rc_rule rule)
 void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item)
 {
     if (is_in_release(core, rule) && !core->is_told[rule])
-        add_hit(core, (rc_hit){rule, item, NULL, NULL});
+        add_hit(core, (rc_hit){.rule = rule, .item = item});
+}
+
+void rc_core_warn_here(rc_core *core, rc_rule rule, const char *item, const char *fmt, ...)
+{
+    size_t n_before = core->n_hits;
+    char text[200];
+    rc_core_warn_item(core, rule, item);
+    if (core->n_hits == n_before)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (n > 0 && (size_t)n < sizeof text)
+        core->code =
+            rc_arena_copy(core->mem, text, (size_t)n, &core->hits[n_before].here, core->err);
 }
 
 void rc_core_warn_key(rc_core *core, rc_rule rule, const rc_unknown_key *key)
 {
-    add_hit(core, (rc_hit){rule, key->path, NULL, key});
+    add_hit(core, (rc_hit){.rule = rule, .item = key->path, .key = key});
 }
 
 static rc_doc *new_value(rc_core *core, rc_doc_kind kind)

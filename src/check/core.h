@@ -37,8 +37,9 @@ rc_core_field rc_core_field_named(const char *name);
 /* One firing of a rule. */
 typedef struct rc_hit {
     rc_rule rule;
-    const char *item;          /* the list entry at fault ("moe_act"), or NULL */
-    const char *exception;     /* where it is not the rule's own */
+    const char *item;      /* the list entry at fault ("moe_act"), or NULL */
+    const char *exception; /* where it is not the rule's own */
+    const char *here; /* what it comes to in this configuration ("1.2 GiB more"), or NULL */
     const rc_unknown_key *key; /* what it is about, when that is no setting; or NULL */
 } rc_hit;
 
@@ -54,6 +55,7 @@ typedef struct rc_core {
     bool is_call;                /* a Python call: what is absent has the class's default */
     bool is_partial;             /* a fragment: what it leaves unset, a recipe may set */
     bool is_told[RC_RULE_COUNT]; /* another layer said it in its own words */
+    const rc_config *cfg;        /* where all settings stand typed; NULL for a call */
     bool has_stopped;            /* a violation was raised: what follows Megatron never says */
     rc_hit *hits;
     size_t n_hits, n_room;
@@ -85,6 +87,8 @@ bool rc_core_is_full(const rc_core *core);
 bool rc_core_is_delta_net(
     const rc_core *core); /* gated_delta_net until 0.19, then gdn and gdn2 */
 bool rc_core_has_graphs(const rc_core *core); /* by their impl or by the old switches */
+/* A part of a layer ("attn", "mlp"): by its name, with the whole layer, or with the iteration. */
+bool rc_core_captures(rc_core *core, const char *module);
 bool rc_core_has_expandable_segments(rc_core *core);
 /* First or last stage, layout or hybrid pattern: layers are not dealt out evenly. */
 bool rc_core_has_own_split(const rc_core *core);
@@ -97,6 +101,10 @@ void rc_core_crash(rc_core *core, rc_rule rule, const char *exception);
 void rc_core_crash_at(rc_core *core, rc_rule rule, rc_core_field field);
 void rc_core_warn(rc_core *core, rc_rule rule);
 void rc_core_warn_item(rc_core *core, rc_rule rule, const char *item);
+/* With a figure behind the reason: what it comes to here. Made only when the rule is one of this
+ * release. */
+void rc_core_warn_here(rc_core *core, rc_rule rule, const char *item, const char *fmt, ...)
+    RC_PRINTF(4, 5);
 void rc_core_warn_key(rc_core *core, rc_rule rule, const rc_unknown_key *key);
 /* A launcher hands the class another value, without a word. */
 void rc_core_give_text(rc_core *core, rc_core_field field, const char *text);
@@ -125,6 +133,7 @@ void rc_core_list_add(rc_core *core, rc_doc *list, const char *text);
 #define RAISE(rule) rc_core_raise(core, RC_RULE_##rule, NULL)
 #define RAISE_ITEM(rule, item) rc_core_raise(core, RC_RULE_##rule, item)
 #define WARN_ITEM(rule, item) rc_core_warn_item(core, RC_RULE_##rule, item)
+#define WARN_HERE(rule, item, ...) rc_core_warn_here(core, RC_RULE_##rule, item, __VA_ARGS__)
 #define WARN(rule) rc_core_warn(core, RC_RULE_##rule)
 #define SINCE(release_name) rc_release_is_at_least(core->release, release_name)
 

@@ -28,7 +28,7 @@ static bool is_per_layer(rc_core *core)
 }
 
 /* A part is captured by its name, or with the whole layer, or with the iteration. */
-static bool is_captured(rc_core *core, const char *module)
+bool rc_core_captures(rc_core *core, const char *module)
 {
     return is_full_iteration(core) ||
            (is_per_layer(core) && (!ON(cuda_graph_modules) || HAS(cuda_graph_modules, module)));
@@ -111,20 +111,21 @@ static void graphs_0_15(rc_core *core)
 
 static void captured_dropout(rc_core *core)
 {
-    if (RECOMPUTES("core_attn") && is_captured(core, "attn") &&
+    if (RECOMPUTES("core_attn") && rc_core_captures(core, "attn") &&
         !rc_core_is_number(core, RC_CORE_attention_dropout, 0.0))
         RAISE(graphed_core_attn_recompute_excludes_attention_dropout);
     if (!rc_core_is_number(core, RC_CORE_hidden_dropout, 0.0) &&
-        ((RECOMPUTES("mlp") && is_captured(core, "mlp")) ||
-         (RECOMPUTES("moe") && is_captured(core, "moe"))))
+        ((RECOMPUTES("mlp") && rc_core_captures(core, "mlp")) ||
+         (RECOMPUTES("moe") && rc_core_captures(core, "moe"))))
         RAISE(graphed_mlp_or_moe_recompute_excludes_hidden_dropout);
-    if (RECOMPUTES("moe") && is_captured(core, "moe") && !IS_NULL(moe_input_jitter_eps))
+    if (RECOMPUTES("moe") && rc_core_captures(core, "moe") && !IS_NULL(moe_input_jitter_eps))
         RAISE(graphed_moe_recompute_excludes_input_jitter);
 }
 
 static void captured_weight_shards(rc_core *core)
 {
-    bool is_moe_captured = is_captured(core, "moe") || is_captured(core, "moe_router");
+    bool is_moe_captured =
+        rc_core_captures(core, "moe") || rc_core_captures(core, "moe_router");
     if (RECOMPUTES("shared_experts") && is_local(core) && (ON(fp8) || ON(fp4)) &&
         !IS_NULL(moe_shared_expert_intermediate_size) && !ON(moe_shared_expert_overlap) &&
         is_moe_captured && ABOVE(gtp_weight_remat_size, 1))

@@ -160,6 +160,8 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
             &text, err,
             "\"%s\": ", rc_text_printable(hit->item, strlen(hit->item), safe, sizeof safe)));
     RC_TRY(rc_text_printf(&text, err, "%s", rule->reason));
+    if (hit->here)
+        RC_TRY(rc_text_printf(&text, err, "; here %s", hit->here));
     if (hit->rule == RC_RULE_recompute_module_unknown && hit->item &&
         rc_label_nearest(hit->item))
         RC_TRY(rc_text_printf(&text, err, ", did you mean %s?", rc_label_nearest(hit->item)));

@@ -1,0 +1,148 @@
+/* rules_advice_labels.c — labels that find nothing to do, or do harm, in this model. */
+#include "check/advice.h"
+
+static void core_attention_raises(rc_core *core, const rc_sizes *sizes)
+{
+    /* the slice's base instead of a copy of the value; the statistics go */
+    bool is_gathered = sizes->g < sizes->t;
+    double base = is_gathered ? sizes->a + 2.0 * sizes->g : sizes->heads + 2.0 * sizes->groups;
+    double more =
+        sizes->n_tokens * (2.0 * sizes->d * (base - sizes->groups) - 4.0 * sizes->heads);
+    char layer[32], stage[32];
+    if (more > 0.0 && sizes->first > 0.0)
+        WARN_HERE(core_attn_raises_memory, "core_attn",
+                  "%s more a layer and micro-batch, %s %s", rc_sizes_say(more, layer),
+                  rc_sizes_say(rc_sizes_on_stage(sizes, more), stage),
+                  rc_sizes_say_stage(sizes));
+    else
+        WARN_ITEM(core_attn_raises_memory, "core_attn");
+}
+
+static void core_attention(rc_core *core, const rc_sizes *sizes)
+{
+    if (!RECOMPUTES("core_attn"))
+        return;
+    if (rc_sizes_has_fused_attention(core) && !RECOMPUTES("mla_up_proj")) {
+        WARN_ITEM(core_attn_with_fused_attention, "core_attn");
+        if (IS(position_embedding_type, "rope") && !ON(multi_latent_attention) &&
+            !ON(fused_single_qkv_rope))
+            core_attention_raises(core, sizes);
+    }
+    if (ON(fp8) && ON(fp8_dot_product_attention))
+        WARN_ITEM(fp8_core_attn_replay, "core_attn");
+}
+
+static void label_without_layer(rc_core *core)
+{
+    static const char *const moe_labels[] = {"moe", "moe_act", "shared_experts"};
+    for (size_t i = 0; i < sizeof moe_labels / sizeof *moe_labels; i++) {
+        bool is_shared = i == 2;
+        bool is_missing =
+            !ON(num_moe_experts) || (is_shared && IS_NULL(moe_shared_expert_intermediate_size));
+        if (is_missing && RECOMPUTES(moe_labels[i]))
+            WARN_ITEM(label_without_layer, moe_labels[i]);
+    }
+}
+
+static void nested_labels(rc_core *core)
+{
+    if (!RECOMPUTES("moe") || !ON(num_moe_experts))
+        return;
+    if (RECOMPUTES("moe_act"))
+        WARN_ITEM(labels_nested_in_moe, "moe_act");
+    if (RECOMPUTES("shared_experts"))
+        WARN_ITEM(labels_nested_in_moe, "shared_experts");
+}
+
+/* Where the norm is a module of its own: the local implementation, MLA, and before MoE layers. */
+static void layer_norm(rc_core *core)
+{
+    bool is_fused = IS(transformer_impl, "transformer_engine") && !ON(multi_latent_attention) &&
+                    !ON(num_moe_experts) && IS_NULL(experimental_attention_variant);
+    if (RECOMPUTES("layernorm") && is_fused)
+        WARN_ITEM(layernorm_fused_away, "layernorm");
+}
+
+static bool is_cp_copying(rc_core *core)
+{
+    bool is_gather = IS(cp_comm_type, "all_gather");
+    return ABOVE(context_parallel_size, 1) && !is_gather;
+}
+
+static void up_projection(rc_core *core)
+{
+    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
+    bool is_batched = !IS_NULL(micro_batch_size) && ABOVE(micro_batch_size, 1);
+    if (!RECOMPUTES("mla_up_proj") || RECOMPUTES("core_attn"))
+        return;
+    if (is_cp_copying(core) || (is_flash && is_batched) ||
+        (ON(fp8) && ON(fp8_dot_product_attention)))
+        WARN_ITEM(mla_up_proj_defeated, "mla_up_proj");
+}
+
+/* Attention kernels with one head size pad the value to that of query and key. */
+static void padded_value(rc_core *core)
+{
+    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
+    if (!RECOMPUTES("mla_up_proj") || RECOMPUTES("core_attn") ||
+        !(is_flash || rc_sizes_has_packed_samples(core)) || IS_NULL(qk_head_dim) ||
+        IS_NULL(qk_pos_emb_head_dim))
+        return;
+    double key = NUMBER(qk_head_dim) + NUMBER(qk_pos_emb_head_dim);
+    if (!IS_NULL(v_head_dim) && !rc_core_is_number(core, RC_CORE_v_head_dim, key))
+        WARN_ITEM(mla_up_proj_padded_value, "mla_up_proj");
+}
+
+static void experts_activation(rc_core *core)
+{
+    if (!RECOMPUTES("moe_act"))
+        return;
+    if (!ON(moe_grouped_gemm) && ON(num_moe_experts))
+        WARN_ITEM(moe_act_sequential_mlp, "moe_act");
+    if (ON(use_transformer_engine_op_fuser) && !IS(activation_func, "squared_relu"))
+        WARN_ITEM(moe_act_op_fuser, "moe_act");
+}
+
+/* A replay runs what its region runs, messages to other ranks too. */
+static void replayed_messages(rc_core *core)
+{
+    bool is_experts = RECOMPUTES("moe") || rc_core_is_full(core);
+    bool is_any =
+        rc_core_is_full(core) || (rc_core_is_selective(core) && ON(recompute_modules));
+    if (is_experts && ON(num_moe_experts) && ABOVE(expert_model_parallel_size, 1))
+        WARN(replay_repeats_dispatch);
+    if (is_any && !IS_NULL(gtp_weight_remat_size) && ABOVE(gtp_weight_remat_size, 1))
+        WARN(replay_gathers_weights);
+}
+
+/* A graph of the full iteration sets no such flag: replays are captured there. Transformer Engine's
+ * checkpoint, which mlp and shared_experts take under fp8 or fp4, does not ask for it either. */
+static void captured_labels(rc_core *core)
+{
+    bool is_plain = !ON(fp8) && !ON(fp4);
+    if (!IS(cuda_graph_impl, "local") && !IS(cuda_graph_impl, "transformer_engine"))
+        return;
+    if (RECOMPUTES("core_attn") && rc_core_captures(core, "attn"))
+        WARN_ITEM(label_inside_graph, "core_attn");
+    if (RECOMPUTES("mlp") && is_plain && rc_core_captures(core, "mlp"))
+        WARN_ITEM(label_inside_graph, "mlp");
+    if (RECOMPUTES("shared_experts") && is_plain && rc_core_captures(core, "moe"))
+        WARN_ITEM(label_inside_graph, "shared_experts");
+}
+
+void rc_advice_labels(rc_core *core, const rc_sizes *sizes)
+{
+    core_attention(core, sizes);
+    replayed_messages(core);
+    label_without_layer(core);
+    nested_labels(core);
+    layer_norm(core);
+    up_projection(core);
+    padded_value(core);
+    experts_activation(core);
+    captured_labels(core);
+    if (RECOMPUTES("gdn_norm_out") && (ON(fp8) || ON(fp4)))
+        WARN_ITEM(gdn_norm_out_under_fp8, "gdn_norm_out");
+    if (RECOMPUTES("mhc") && IS_NULL(mhc_recompute_layer_num))
+        WARN(mhc_one_block);
+}

@@ -1,0 +1,65 @@
+/* sizes.h — how large the model at hand is on one rank, for advice that states bytes.
+ *
+ * Counted are the tensors that forward leaves for backward, in bf16 (Korthikanti et al. 2022; what
+ * each module saves: Megatron-LM d98e8a64, Transformer Engine d0067d0d). What differs by kernel
+ * counts as its smaller form, so that a warning that needs the sum to be large is not rash.
+ */
+#ifndef RC_CHECK_SIZES_H
+#define RC_CHECK_SIZES_H
+
+#include "check/core.h"
+
+/* Symbols are those of docs/shapes.md; 0 where the configuration does not say. */
+typedef struct rc_sizes {
+    double t, p, v, c, ep, et;         /* parallel sizes; et: tensor-parallel size of experts */
+    double n_tokens;                   /* N, of a micro-batch */
+    double n_outer;                    /* n */
+    double sequence;                   /* S */
+    double h, f, glu;                  /* glu: 2 with a gate, else 1 */
+    double heads, groups, a, g, d, dv; /* heads, groups: a/t and g/t, at least 1 */
+    double q_rank, kv_rank, qk_dim, r_dim; /* MLA */
+    double vocab;
+    double experts, k, fe, fs, moe_width; /* moe_width: h, or the latent size */
+    double moe_share;                     /* of the layers */
+    double chunk;                         /* layers of a model chunk; 0 where chunks differ */
+    double first, last; /* layers of the first and last stage, on average of a layout */
+    double n_micro;     /* micro-batches of a step; 0 unknown */
+    double n_plain;     /* micro-batches the first stage holds under plain 1F1B */
+    double n_held;      /* and under this schedule: chunks count as their share */
+} rc_sizes;
+
+void rc_sizes_find(rc_core *core, rc_sizes *out);
+
+/* What one layer retains of one micro-batch, on average over the kinds of layers, in bytes; 0 when
+ * unknown. `rc_sizes_layer` under the recompute of this configuration, `_whole` with none. */
+double rc_sizes_layer(rc_core *core, const rc_sizes *sizes);
+double rc_sizes_whole_layer(rc_core *core, const rc_sizes *sizes);
+/* The input that a checkpoint of a layer keeps. */
+double rc_sizes_input(const rc_core *core, const rc_sizes *sizes);
+/* Flash or fused attention: it keeps no scores. */
+bool rc_sizes_has_fused_attention(const rc_core *core);
+/* Several samples in one sequence: no batch dimension. */
+bool rc_sizes_has_packed_samples(const rc_core *core);
+/* Scores, and the copies of them, that attention without a fused kernel keeps. */
+double rc_sizes_scores(const rc_core *core, const rc_sizes *sizes);
+/* Rows that the experts of a rank receive of one micro-batch when routing is balanced. */
+double rc_sizes_rows(const rc_sizes *sizes);
+/* What the routed experts of one layer keep of one micro-batch, with balanced routing. */
+double rc_sizes_experts(rc_core *core, const rc_sizes *sizes, bool is_whole);
+/* Bytes a token of the map from tokens to rows. */
+double rc_sizes_row_map(const rc_core *core, const rc_sizes *sizes);
+/* Parameters of the first stage on one rank, without the embedding. */
+double rc_sizes_parameters(const rc_sizes *sizes);
+
+/* Of all layers and micro-batches that wait on the first stage, where most do. */
+double rc_sizes_on_stage(const rc_sizes *sizes, double layer_bytes);
+/* "on the first stage", or "on a rank" where there is but one. */
+const char *rc_sizes_say_stage(const rc_sizes *sizes);
+
+/* Below 1 GiB a rank, about one part in a hundred of the cards that such models train on, a size is
+ * not worth a line. */
+bool rc_sizes_is_much(double bytes);
+/* "1.25 GiB"; "unknown" where it is 0 or passes what a number holds. Returns buf. */
+const char *rc_sizes_say(double bytes, char buf[32]);
+
+#endif

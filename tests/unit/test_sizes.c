@@ -1,0 +1,164 @@
+/* test_sizes.c — the sizes that advice states, against sums made by hand from what each module saves
+ * (Korthikanti et al. 2022 for the method; Megatron-LM d98e8a64 and Transformer Engine d0067d0d for
+ * the tensors), in bytes a token. */
+#include "check/sizes.h"
+
+#include <recompute/read.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+typedef struct model {
+    rc_arena *mem;
+    rc_core *core;
+    rc_sizes sizes;
+} model;
+
+/* A model of one token a micro-batch: its bytes are those of a token. */
+static model open_model(const char *yaml)
+{
+    model out = {.mem = rc_arena_open()};
+    rc_error err = {0};
+    rc_doc *doc;
+    rc_config *cfg;
+    assert_int_equal(rc_yaml_read("test", yaml, strlen(yaml), out.mem, &doc, &err), RC_OK);
+    rc_input input = {doc, RC_FROM_FILE};
+    assert_int_equal(rc_config_make(&input, 1, out.mem, &cfg, &err), RC_OK);
+    assert_int_equal(rc_core_open(out.mem, cfg->multi_latent_attention, &out.core, &err),
+                     RC_OK);
+    assert_int_equal(rc_core_fill(out.core, cfg, &err), RC_OK);
+    out.core->cfg = cfg;
+    rc_sizes_find(out.core, &out.sizes);
+    return out;
+}
+
+static void expect_layer(const char *yaml, const char *recompute, double bytes)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "%s%s", yaml, recompute);
+    model one = open_model(text);
+    double layer = rc_sizes_layer(one.core, &one.sizes);
+    assert_true(layer >= bytes && layer <= bytes);
+    rc_arena_close(one.mem);
+}
+
+static const char dense[] = "train: {micro_batch_size: 1}\n"
+                            "model:\n"
+                            "  num_layers: 32\n"
+                            "  hidden_size: 4096\n"
+                            "  num_attention_heads: 32\n"
+                            "  num_query_groups: 8\n"
+                            "  ffn_hidden_size: 14336\n"
+                            "  gated_linear_unit: true\n"
+                            "  seq_length: 1\n";
+
+static void dense_layer(void **state)
+{
+    (void)state;
+    expect_layer(dense, "", 139400);
+    expect_layer(dense, "  recompute_granularity: full\n", 8192);
+    expect_layer(dense, "  recompute_granularity: selective\n  recompute_modules: [mlp]\n",
+                 45188);
+    expect_layer(dense,
+                 "  recompute_granularity: selective\n  recompute_modules: [layernorm]\n",
+                 139400);
+    expect_layer(dense,
+                 "  transformer_impl: local\n  attention_backend: flash\n"
+                 "  recompute_granularity: selective\n  recompute_modules: [layernorm]\n",
+                 123008);
+}
+
+static const char experts[] = "train: {micro_batch_size: 1}\n"
+                              "model:\n"
+                              "  num_layers: 61\n"
+                              "  hidden_size: 7168\n"
+                              "  num_attention_heads: 128\n"
+                              "  multi_latent_attention: true\n"
+                              "  q_lora_rank: 1536\n"
+                              "  kv_lora_rank: 512\n"
+                              "  gated_linear_unit: true\n"
+                              "  num_moe_experts: 256\n"
+                              "  moe_router_topk: 8\n"
+                              "  moe_ffn_hidden_size: 2048\n"
+                              "  moe_shared_expert_intermediate_size: 2048\n"
+                              "  moe_permute_fusion: true\n"
+                              "  seq_length: 1\n";
+
+static void expert_layer(void **state)
+{
+    (void)state;
+    expect_layer(experts, "", 458580);
+    expect_layer(experts,
+                 "  recompute_granularity: selective\n  recompute_modules: [mla_up_proj]\n",
+                 458580 - 135048);
+    expect_layer(experts,
+                 "  recompute_granularity: selective\n  recompute_modules: [moe_act]\n",
+                 458580 - 32768);
+    expect_layer(experts,
+                 "  recompute_granularity: selective\n  recompute_modules: [layernorm]\n",
+                 458580 - 28680);
+    expect_layer(experts,
+                 "  recompute_granularity: selective\n  recompute_modules: [shared_experts]\n",
+                 458580 - 12288);
+    expect_layer(experts, "  recompute_granularity: selective\n  recompute_modules: [moe]\n",
+                 458580 - 228676);
+    expect_layer(experts,
+                 "  recompute_granularity: selective\n"
+                 "  recompute_modules: [mla_up_proj, moe_act, layernorm]\n",
+                 262084);
+    expect_layer(experts, "  recompute_granularity: full\n", 14336);
+}
+
+/* Tensor parallelism halves what lies inside its regions, with sequence parallelism all of it. */
+static void parallel_layer(void **state)
+{
+    (void)state;
+    expect_layer(dense, "  tensor_model_parallel_size: 2\n  sequence_parallel: true\n", 69700);
+    expect_layer(dense, "  tensor_model_parallel_size: 2\n", 32776 + (139400 - 32776) / 2.0);
+}
+
+static void expect_held(const char *settings, double n_plain, double n_held)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "%s%s", dense, settings);
+    model one = open_model(text);
+    assert_true(one.sizes.n_plain >= n_plain && one.sizes.n_plain <= n_plain);
+    assert_true(one.sizes.n_held >= n_held && one.sizes.n_held <= n_held);
+    rc_arena_close(one.mem);
+}
+
+static void schedules(void **state)
+{
+    (void)state;
+    expect_held("", 1, 1);
+    expect_held("  pipeline_model_parallel_size: 4\n", 4, 4);
+    expect_held("  pipeline_model_parallel_size: 4\n"
+                "  virtual_pipeline_model_parallel_size: 2\n",
+                4, 11 / 2.0);
+    expect_held("  pipeline_model_parallel_size: 8\n"
+                "  virtual_pipeline_model_parallel_size: 4\n",
+                8, 39 / 4.0);
+    /* capped by the micro-batches of a step */
+    expect_held("  pipeline_model_parallel_size: 8\n"
+                "  virtual_pipeline_model_parallel_size: 2\n"
+                "data_parallel_size: 1\n"
+                "global_batch_size: 8\n",
+                8, 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dense_layer),
+        cmocka_unit_test(expert_layer),
+        cmocka_unit_test(parallel_layer),
+        cmocka_unit_test(schedules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
