@@ -6,7 +6,7 @@
  * Weights, gradients and optimizer state lie at the bottom for ever, each kind contiguous. Above
  * them the buffers of a step are packed: rectangles of bytes x instructions, which may slide in
  * bytes only (dynamic storage allocation, NP-hard; Wilson et al. 1995 survey the heuristics). Each
- * buffer in turn takes the lowest gap among those already placed that live at the same time.
+ * buffer in turn takes the lowest gap among those already placed that live at the same time (gaps.c).
  * Several orders are tried; then what sticks out on top is moved to the front of the best order
  * and the packing repeated, while that helps. The bound is the largest sum of live bytes, and the
  * search stops as soon as it is met.
@@ -14,6 +14,7 @@
 #include "schedule/passes.h"
 
 #include "base/num.h"
+#include "schedule/gaps.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,43 +28,21 @@ typedef struct item {
 typedef struct packing {
     item *items; /* [n] in the order they are placed */
     item *best;  /* [n] the best packing so far, with offsets */
-    item **low;  /* [n] placed items by offset */
+    rc_gaps *gaps;
     int n;
     int64_t height, best_height, bound;
 } packing;
 
-static bool overlaps(const item *a, const item *b)
-{
-    return a->first <= b->last && b->first <= a->last;
-}
-
-/* Puts `at` into the lowest gap that is wide enough; keeps p->low sorted. */
-static void put(packing *p, item *at, int n_placed)
-{
-    int64_t offset = 0;
-    for (int i = 0; i < n_placed; i++) {
-        const item *other = p->low[i];
-        if (other->offset >= offset + at->room)
-            break; /* the gap before it fits, and all others lie higher */
-        if (overlaps(at, other) && other->offset + other->room > offset)
-            offset = other->offset + other->room;
-    }
-    at->offset = offset;
-    int to = n_placed;
-    while (to > 0 && p->low[to - 1]->offset > offset) {
-        p->low[to] = p->low[to - 1];
-        to--;
-    }
-    p->low[to] = at;
-    if (offset + at->room > p->height)
-        p->height = offset + at->room;
-}
-
 static void pack(packing *p)
 {
     p->height = 0;
-    for (int i = 0; i < p->n; i++)
-        put(p, &p->items[i], i);
+    rc_gaps_clear(p->gaps);
+    for (int i = 0; i < p->n; i++) {
+        item *at = &p->items[i];
+        at->offset = rc_gaps_put(p->gaps, at->first, at->last, at->room);
+        if (at->offset + at->room > p->height)
+            p->height = at->offset + at->room;
+    }
     if (p->height < p->best_height) {
         p->best_height = p->height;
         memcpy(p->best, p->items, (size_t)p->n * sizeof *p->best);
@@ -161,7 +140,7 @@ rc_code rc_schedule_place(rc_schedule *schedule, rc_arena *mem, rc_error *err)
     item *spare;
     RC_TRY(RC_NEW(mem, &p.items, schedule->n_buffers, err));
     RC_TRY(RC_NEW(mem, &p.best, schedule->n_buffers, err));
-    RC_TRY(RC_NEW(mem, &p.low, schedule->n_buffers, err));
+    RC_TRY(rc_gaps_open(schedule->n_buffers, schedule->n_instrs, mem, &p.gaps, err));
     RC_TRY(RC_NEW(mem, &spare, schedule->n_buffers, err));
     for (int i = 0; i < schedule->n_buffers; i++) {
         const rc_buffer *b = &schedule->buffers[i];
