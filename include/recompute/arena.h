@@ -31,6 +31,11 @@ RC_API rc_code rc_arena_take(rc_arena *mem, size_t n, size_t elem_bytes, void **
 RC_API rc_mark rc_arena_mark(const rc_arena *mem);
 RC_API void rc_arena_rewind(rc_arena *mem, rc_mark mark);
 
+/* The next `bytes` are taken without asking the host, and stay here when a mark set after this is
+ * rewound: for scratch that is taken again and again. */
+RC_MUST_CHECK
+RC_API rc_code rc_arena_reserve(rc_arena *mem, size_t bytes, rc_error *err);
+
 /* Bytes handed out so far and not rewound. */
 RC_API size_t rc_arena_used_bytes(const rc_arena *mem);
 

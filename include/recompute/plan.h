@@ -17,6 +17,7 @@ enum { RC_FLOPS_PER_BYTE = 16 };
 typedef struct rc_candidate {
     rc_setting setting;
     int64_t peak_bytes;
+    int64_t bound_bytes; /* no placement takes less */
     int64_t recompute_flops;
     int64_t recompute_moved_bytes;
     int64_t replay_cost; /* FLOPs, and RC_FLOPS_PER_BYTE for every byte moved */
@@ -32,11 +33,24 @@ typedef struct rc_plan {
     int smallest; /* least peak of all */
 } rc_plan;
 
-/* takes   budget_bytes  0 has no limit
- * errors  RC_E_RANGE, RC_E_MEMORY */
+/* Every setting, with its peak.
+ *
+ * takes   budget_bytes  0 has no limit
+ * errors  RC_E_RANGE, RC_E_MEMORY
+ * cost    a schedule and a placement for each */
 RC_MUST_CHECK
 RC_API rc_code rc_plan_make(const rc_graph *graph, int n_threads, int64_t budget_bytes,
                             rc_arena *mem, rc_plan **out, rc_error *err);
+/**
+ * The cheapest setting that fits, without the others' peaks.
+ *
+ * gives   *out  candidates[best] of rc_plan_make, or candidates[smallest] where none fits;
+ *               is_fitting says which, is_front is not set
+ * cost    only what can fit by its liveness bound is placed, cheapest first: mostly one
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_plan_find(const rc_graph *graph, int n_threads, int64_t budget_bytes,
+                            rc_arena *mem, rc_candidate *out, rc_error *err);
 RC_API void rc_plan_print(const rc_plan *plan, FILE *to);
 RC_MUST_CHECK
 RC_API rc_code rc_plan_table(const rc_plan *plan, rc_arena *mem, rc_table **out, rc_error *err);

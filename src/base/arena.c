@@ -101,6 +101,13 @@ rc_code rc_arena_take(rc_arena *mem, size_t n, size_t elem_bytes, void **out, rc
     return RC_OK;
 }
 
+rc_code rc_arena_reserve(rc_arena *mem, size_t bytes, rc_error *err)
+{
+    if (mem->newest && mem->newest->room_bytes - mem->newest->used_bytes >= bytes)
+        return RC_OK;
+    return arena_grow(mem, bytes, err);
+}
+
 rc_mark rc_arena_mark(const rc_arena *mem)
 {
     return (rc_mark){mem->newest, mem->newest ? mem->newest->used_bytes : 0};

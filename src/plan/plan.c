@@ -1,34 +1,31 @@
 /* plan.c — prices every setting a graph can tell apart and finds the cheapest that fits.
  *
  * takes  graph, budget
- * gives  rc_plan
+ * gives  rc_plan, or one candidate
  *
- * 128 layers have at most 8 label subsets and 256 full settings; a candidate costs one schedule.
+ * 128 layers have at most 8 label subsets and 256 full settings. What a setting replays and its
+ * liveness bound come from its outline, which costs next to nothing; its peak needs a schedule of
+ * all layers, placed.
  */
-#include <recompute/plan.h>
+#include "plan/settings.h"
 
 #include "base/num.h"
+#include "schedule/outline.h"
+#include "schedule/passes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-static rc_code price(const rc_graph *graph, const rc_setting *setting, int n_threads,
-                     rc_arena *mem, rc_candidate *out, rc_error *err)
-{
-    rc_policy *policy;
-    rc_schedule *schedule;
-    rc_mark mark = rc_arena_mark(mem);
-    RC_TRY(rc_policy_make(graph, setting, mem, &policy, err));
-    RC_TRY(rc_schedule_make(policy, n_threads, mem, &schedule, err));
-    *out = (rc_candidate){.setting = *setting,
-                          .peak_bytes = schedule->arena_bytes,
-                          .recompute_flops = schedule->recompute_flops,
-                          .recompute_moved_bytes = schedule->recompute_moved_bytes,
-                          .replay_cost = schedule->recompute_flops +
-                                         RC_FLOPS_PER_BYTE * schedule->recompute_moved_bytes};
-    rc_arena_rewind(mem, mark);
-    return RC_OK;
-}
+/* Candidates in the order of list_settings, without peaks. */
+typedef struct pricing {
+    const rc_graph *graph;
+    int n_threads;
+    rc_candidate *candidates;
+    bool *is_last_kept; /* [n] */
+    size_t n;
+    rc_arena *mem;
+    size_t scratch_bytes; /* what placing one took so far */
+} pricing;
 
 static uint32_t acting_labels(const rc_graph *graph)
 {
@@ -38,24 +35,75 @@ static uint32_t acting_labels(const rc_graph *graph)
     return labels;
 }
 
-/* Every setting, each once: block L equals uniform 1 and stands as uniform. */
-static size_t list_settings(const rc_graph *graph, rc_setting *out)
+/* Block L equals uniform 1 and stands as uniform. */
+rc_code rc_plan_settings(const rc_graph *graph, rc_arena *mem, rc_setting **out, size_t *n,
+                         rc_error *err)
 {
     uint32_t acting = acting_labels(graph), subset = 0;
-    size_t n = 0;
+    size_t n_most = ((size_t)1 << RC_LABEL_COUNT) + 2 * (size_t)graph->dims.L;
+    RC_TRY(RC_NEW(mem, out, n_most, err));
+    *n = 0;
     do { /* all subsets of `acting`, the empty one first */
-        out[n++] = (rc_setting){.granularity = RC_GRANULARITY_SELECTIVE, .labels = subset};
+        (*out)[(*n)++] =
+            (rc_setting){.granularity = RC_GRANULARITY_SELECTIVE, .labels = subset};
         subset = (subset - acting) & acting;
     } while (subset);
     for (int64_t layers = 1; layers < graph->dims.L; layers++)
-        out[n++] = (rc_setting){.granularity = RC_GRANULARITY_FULL,
-                                .method = RC_METHOD_BLOCK,
-                                .num_layers = layers};
+        (*out)[(*n)++] = (rc_setting){.granularity = RC_GRANULARITY_FULL,
+                                      .method = RC_METHOD_BLOCK,
+                                      .num_layers = layers};
     for (int64_t layers = 1; layers <= graph->dims.L; layers++)
-        out[n++] = (rc_setting){.granularity = RC_GRANULARITY_FULL,
-                                .method = RC_METHOD_UNIFORM,
-                                .num_layers = layers};
-    return n;
+        (*out)[(*n)++] = (rc_setting){.granularity = RC_GRANULARITY_FULL,
+                                      .method = RC_METHOD_UNIFORM,
+                                      .num_layers = layers};
+    return RC_OK;
+}
+
+static rc_code outline_all(pricing *p, rc_error *err)
+{
+    rc_setting *settings;
+    rc_outliner *outliner;
+    RC_TRY(rc_plan_settings(p->graph, p->mem, &settings, &p->n, err));
+    RC_TRY(RC_NEW(p->mem, &p->candidates, p->n, err));
+    RC_TRY(RC_NEW(p->mem, &p->is_last_kept, p->n, err));
+    rc_mark mark = rc_arena_mark(p->mem);
+    RC_TRY(rc_outliner_open(p->graph, p->n_threads, p->mem, &outliner, err));
+    for (size_t i = 0; i < p->n; i++) {
+        rc_outline outline;
+        RC_TRY(rc_outline_make(outliner, &settings[i], &outline, err));
+        p->is_last_kept[i] = outline.is_last_kept;
+        p->candidates[i] =
+            (rc_candidate){.setting = settings[i],
+                           .bound_bytes = outline.bound_bytes,
+                           .recompute_flops = outline.recompute_flops,
+                           .recompute_moved_bytes = outline.recompute_moved_bytes,
+                           .replay_cost = outline.recompute_flops +
+                                          RC_FLOPS_PER_BYTE * outline.recompute_moved_bytes};
+    }
+    rc_arena_rewind(p->mem, mark);
+    return RC_OK;
+}
+
+/* The peak of one candidate. */
+static rc_code place(pricing *p, size_t at, rc_error *err)
+{
+    rc_policy *policy;
+    rc_schedule *schedule;
+    rc_candidate *candidate = &p->candidates[at];
+    RC_TRY(rc_arena_reserve(p->mem, p->scratch_bytes, err));
+    rc_mark mark = rc_arena_mark(p->mem);
+    size_t before = rc_arena_used_bytes(p->mem);
+    RC_TRY(rc_policy_make(p->graph, &candidate->setting, p->mem, &policy, err));
+    RC_TRY(
+        rc_schedule_make_as(policy, p->is_last_kept[at], p->n_threads, p->mem, &schedule, err));
+    RC_ASSERT(schedule->bound_bytes == candidate->bound_bytes &&
+              schedule->recompute_flops == candidate->recompute_flops &&
+              schedule->recompute_moved_bytes == candidate->recompute_moved_bytes);
+    candidate->peak_bytes = schedule->arena_bytes;
+    if (rc_arena_used_bytes(p->mem) - before > p->scratch_bytes)
+        p->scratch_bytes = rc_arena_used_bytes(p->mem) - before;
+    rc_arena_rewind(p->mem, mark);
+    return RC_OK;
 }
 
 static int by_cost(const void *a, const void *b)
@@ -87,18 +135,94 @@ static void mark_candidates(rc_plan *plan)
 rc_code rc_plan_make(const rc_graph *graph, int n_threads, int64_t budget_bytes, rc_arena *mem,
                      rc_plan **out, rc_error *err)
 {
-    size_t n_most = ((size_t)1 << RC_LABEL_COUNT) + 2 * (size_t)graph->dims.L;
-    rc_setting *settings;
+    pricing p = {.graph = graph, .n_threads = n_threads, .mem = mem};
     RC_TRY(RC_NEW(mem, out, 1, err));
-    RC_TRY(RC_NEW(mem, &settings, n_most, err));
-    rc_plan *plan = *out;
-    plan->budget_bytes = budget_bytes;
-    plan->n = list_settings(graph, settings);
-    RC_TRY(RC_NEW(mem, &plan->candidates, plan->n, err));
-    for (size_t i = 0; i < plan->n; i++)
-        RC_TRY(price(graph, &settings[i], n_threads, mem, &plan->candidates[i], err));
-    qsort(plan->candidates, plan->n, sizeof *plan->candidates, by_cost);
-    mark_candidates(plan);
+    RC_TRY(outline_all(&p, err));
+    for (size_t i = 0; i < p.n; i++)
+        RC_TRY(place(&p, i, err));
+    qsort(p.candidates, p.n, sizeof *p.candidates, by_cost);
+    **out = (rc_plan){.candidates = p.candidates, .n = p.n, .budget_bytes = budget_bytes};
+    mark_candidates(*out);
+    return RC_OK;
+}
+
+/* The candidate of least bound among those not placed whose bound is at most `most`; -1 none. */
+static ptrdiff_t next_smallest(const pricing *p, int64_t most)
+{
+    ptrdiff_t found = -1;
+    for (size_t i = 0; i < p->n; i++) {
+        const rc_candidate *candidate = &p->candidates[i];
+        if (candidate->peak_bytes != 0 || candidate->bound_bytes > most)
+            continue;
+        if (found < 0 || candidate->bound_bytes < p->candidates[found].bound_bytes)
+            found = (ptrdiff_t)i;
+    }
+    return found;
+}
+
+/* The cheapest, then smallest, then earliest of those not placed that may fit; -1 none. */
+static ptrdiff_t next_cheapest(const pricing *p, int64_t budget_bytes)
+{
+    ptrdiff_t found = -1;
+    for (size_t i = 0; i < p->n; i++) {
+        const rc_candidate *candidate = &p->candidates[i];
+        if (candidate->peak_bytes != 0 || candidate->bound_bytes > budget_bytes)
+            continue;
+        if (found < 0 || candidate->replay_cost < p->candidates[found].replay_cost)
+            found = (ptrdiff_t)i;
+    }
+    return found;
+}
+
+static rc_code find_best(pricing *p, int64_t budget_bytes, ptrdiff_t *out, rc_error *err)
+{
+    *out = -1;
+    for (;;) {
+        ptrdiff_t at = next_cheapest(p, budget_bytes);
+        if (at < 0 ||
+            (*out >= 0 && p->candidates[at].replay_cost > p->candidates[*out].replay_cost))
+            return RC_OK;
+        RC_TRY(place(p, (size_t)at, err));
+        if (p->candidates[at].peak_bytes > budget_bytes)
+            continue;
+        p->candidates[at].is_fitting = true;
+        if (*out < 0 || p->candidates[at].peak_bytes < p->candidates[*out].peak_bytes)
+            *out = at;
+    }
+}
+
+/* Of all, those placed by find_best too: the least peak, of these the cheapest. */
+static rc_code find_smallest(pricing *p, ptrdiff_t *out, rc_error *err)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->candidates[i].peak_bytes != 0 && p->candidates[i].peak_bytes < least)
+            least = p->candidates[i].peak_bytes;
+    for (ptrdiff_t at; (at = next_smallest(p, least)) >= 0;) {
+        RC_TRY(place(p, (size_t)at, err));
+        if (p->candidates[at].peak_bytes < least)
+            least = p->candidates[at].peak_bytes;
+    }
+    *out = -1;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->candidates[i].peak_bytes == least &&
+            (*out < 0 || p->candidates[i].replay_cost < p->candidates[*out].replay_cost))
+            *out = (ptrdiff_t)i;
+    return RC_OK;
+}
+
+rc_code rc_plan_find(const rc_graph *graph, int n_threads, int64_t budget_bytes, rc_arena *mem,
+                     rc_candidate *out, rc_error *err)
+{
+    pricing p = {.graph = graph, .n_threads = n_threads, .mem = mem};
+    rc_mark mark = rc_arena_mark(mem);
+    ptrdiff_t at;
+    RC_TRY(outline_all(&p, err));
+    RC_TRY(find_best(&p, budget_bytes ? budget_bytes : INT64_MAX, &at, err));
+    if (at < 0)
+        RC_TRY(find_smallest(&p, &at, err));
+    *out = p.candidates[at];
+    rc_arena_rewind(mem, mark);
     return RC_OK;
 }
 
@@ -152,15 +276,14 @@ rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_b
         return RC_FAIL(err, RC_E_INPUT, where,
                        "a budget of %" PRId64 " bytes holds nothing; null sets no limit",
                        budget_bytes);
-    rc_plan *plan;
-    RC_TRY(rc_plan_make(schedule->graph, schedule->n_threads, budget_bytes, mem, &plan, err));
-    const rc_candidate *nearest =
-        &plan->candidates[plan->best >= 0 ? plan->best : plan->smallest];
+    rc_candidate nearest;
+    RC_TRY(
+        rc_plan_find(schedule->graph, schedule->n_threads, budget_bytes, mem, &nearest, err));
     rc_format_bytes(schedule->arena_bytes, needed);
     rc_format_bytes(budget_bytes, given);
-    rc_format_bytes(nearest->peak_bytes, other);
-    rc_setting_overrides(&nearest->setting, overrides);
-    if (plan->best >= 0)
+    rc_format_bytes(nearest.peak_bytes, other);
+    rc_setting_overrides(&nearest.setting, overrides);
+    if (nearest.is_fitting)
         return RC_FAIL(err, RC_E_INPUT, where,
                        "this setting needs %s (%" PRId64
                        " bytes), the budget is %s; the cheapest "
@@ -169,5 +292,5 @@ rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_b
     return RC_FAIL(err, RC_E_INPUT, where,
                    "this setting needs %s, the budget is %s, and no setting fits: the smallest "
                    "needs %s (%" PRId64 " bytes): %s; or lower micro_batch_size or seq_length",
-                   needed, given, other, nearest->peak_bytes, overrides);
+                   needed, given, other, nearest.peak_bytes, overrides);
 }

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { CHUNK = 128 };
+enum { CHUNK = 64 };
 
 typedef struct slot {
     int64_t offset, end;

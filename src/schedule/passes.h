@@ -15,6 +15,24 @@ rc_code rc_schedule_live(rc_schedule *schedule, rc_arena *mem, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_schedule_place(rc_schedule *schedule, rc_arena *mem, rc_error *err);
 
+/* schedule.c: emit and live. */
+RC_MUST_CHECK
+rc_code rc_schedule_unplaced(const rc_policy *policy, int n_threads, rc_arena *mem,
+                             rc_schedule **out, rc_error *err);
+/* The policy with nothing of the last layer discarded; *is_changed is false when it discards
+ * nothing there. */
+RC_MUST_CHECK
+rc_code rc_policy_keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_policy *out,
+                                  bool *is_changed, rc_error *err);
+/* The one of the two that a run takes: keeping the last layer unless that raises the bound. */
+RC_MUST_CHECK
+rc_code rc_schedule_choose(const rc_policy *policy, int n_threads, rc_arena *mem,
+                           rc_schedule **out, rc_error *err);
+/* rc_schedule_make for a caller who knows which it will choose (outline.h). */
+RC_MUST_CHECK
+rc_code rc_schedule_make_as(const rc_policy *policy, bool is_last_kept, int n_threads,
+                            rc_arena *mem, rc_schedule **out, rc_error *err);
+
 /* Bytes a buffer takes in the arena. */
 int64_t rc_buffer_room(const rc_buffer *buffer);
 

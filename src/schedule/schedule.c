@@ -30,7 +30,7 @@ const char *rc_category_name(rc_category category)
     return category_names[category];
 }
 
-static rc_code make_unplaced(const rc_policy *policy, int n_threads, rc_arena *mem,
+rc_code rc_schedule_unplaced(const rc_policy *policy, int n_threads, rc_arena *mem,
                              rc_schedule **out, rc_error *err)
 {
     RC_TRY(RC_NEW(mem, out, 1, err));
@@ -40,9 +40,8 @@ static rc_code make_unplaced(const rc_policy *policy, int n_threads, rc_arena *m
     return rc_schedule_live(*out, mem, err);
 }
 
-/* The policy with nothing of the last layer discarded; false when it discards nothing there. */
-static rc_code keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_policy *out,
-                               bool *is_changed, rc_error *err)
+rc_code rc_policy_keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_policy *out,
+                                  bool *is_changed, rc_error *err)
 {
     const rc_graph *graph = policy->graph;
     *out = *policy;
@@ -59,23 +58,45 @@ static rc_code keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_policy
     return RC_OK;
 }
 
-rc_code rc_schedule_make(const rc_policy *policy, int n_threads, rc_arena *mem,
-                         rc_schedule **out, rc_error *err)
+rc_code rc_schedule_make_as(const rc_policy *policy, bool is_last_kept, int n_threads,
+                            rc_arena *mem, rc_schedule **out, rc_error *err)
+{
+    rc_policy kept;
+    bool is_changed;
+    if (!is_last_kept) {
+        RC_TRY(rc_schedule_unplaced(policy, n_threads, mem, out, err));
+    } else {
+        RC_TRY(rc_policy_keep_last_layer(policy, mem, &kept, &is_changed, err));
+        RC_TRY(rc_schedule_unplaced(&kept, n_threads, mem, out, err));
+        (*out)->n_kept_regions = 1;
+    }
+    return rc_schedule_place(*out, mem, err);
+}
+
+rc_code rc_schedule_choose(const rc_policy *policy, int n_threads, rc_arena *mem,
+                           rc_schedule **out, rc_error *err)
 {
     rc_policy kept;
     rc_schedule *other;
     bool is_changed;
-    RC_TRY(make_unplaced(policy, n_threads, mem, out, err));
+    RC_TRY(rc_schedule_unplaced(policy, n_threads, mem, out, err));
     /* The last layer's backward comes next after the loss. To discard it and recompute it at once
      * is work for nothing, unless the loss itself is the peak: then it pays. */
-    RC_TRY(keep_last_layer(policy, mem, &kept, &is_changed, err));
-    if (is_changed) {
-        RC_TRY(make_unplaced(&kept, n_threads, mem, &other, err));
-        if (other->bound_bytes <= (*out)->bound_bytes) {
-            *out = other;
-            (*out)->n_kept_regions = 1;
-        }
-    }
+    RC_TRY(rc_policy_keep_last_layer(policy, mem, &kept, &is_changed, err));
+    if (!is_changed)
+        return RC_OK;
+    RC_TRY(rc_schedule_unplaced(&kept, n_threads, mem, &other, err));
+    if (other->bound_bytes > (*out)->bound_bytes)
+        return RC_OK;
+    *out = other;
+    (*out)->n_kept_regions = 1;
+    return RC_OK;
+}
+
+rc_code rc_schedule_make(const rc_policy *policy, int n_threads, rc_arena *mem,
+                         rc_schedule **out, rc_error *err)
+{
+    RC_TRY(rc_schedule_choose(policy, n_threads, mem, out, err));
     return rc_schedule_place(*out, mem, err);
 }
 

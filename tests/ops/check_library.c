@@ -11,8 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if defined(__GLIBC__) && defined(RC_GEMM_DNNL) && !defined(__SANITIZE_ADDRESS__) &&           \
-    !defined(__SANITIZE_THREAD__)
+/* clang tells of its sanitizers in another way than gcc */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#define IS_SANITIZED __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#else
+#define IS_SANITIZED 0
+#endif
+
+#if defined(__GLIBC__) && defined(RC_GEMM_DNNL) && !(IS_SANITIZED)
 #include <errno.h>
 #include <malloc.h>
 
