@@ -73,9 +73,10 @@ static int64_t scratch_bytes(const rc_op *op, rc_dtype dtype, int n_threads, boo
     return bytes ? bytes(&op->attr, dtype, n_threads) : 0;
 }
 
-static bool is_same_op(const rc_graph *graph, int n_threads, int at, int layer)
+static bool is_same_op(const rc_graph *graph, int n_threads, int at)
 {
     span ops = op_span(graph), tensors = tensor_span(graph);
+    int layer = layer_at(ops, at);
     const rc_op *b = &graph->ops[at], *a = &graph->ops[at - (layer - 1) * ops.n];
     for (int k = 0; k < RC_OP_MAX_IN; k++)
         if (!is_same_place(tensors, a->in[k], b->in[k], layer))
@@ -109,33 +110,48 @@ static bool has_periodic_regions(const rc_graph *graph, span ops)
     return true;
 }
 
-bool rc_graph_is_periodic(const rc_graph *graph, int n_threads)
+static bool has_periodic_tensors(const rc_graph *graph, span ops, span tensors)
 {
-    span ops = op_span(graph), tensors = tensor_span(graph);
-    if (span_end(ops) > graph->n_ops || span_end(tensors) > graph->n_tensors ||
-        !has_periodic_regions(graph, ops))
-        return false;
+    for (int i = 0; i < graph->n_tensors; i++) {
+        int layer = layer_at(tensors, i);
+        bool is_repeated = layer >= 2 && layer < tensors.n_layers;
+        if (graph->tensors[i].layer != layer ||
+            (is_repeated && !is_same_tensor(graph, ops, tensors, i, layer)))
+            return false;
+    }
+    return true;
+}
+
+/* The suffix reads no layer but the last. */
+static bool reads_last_layer_only(const rc_op *op, span tensors)
+{
+    for (int k = 0; k < RC_OP_MAX_IN; k++)
+        if (op->in[k] >= tensors.start && layer_at(tensors, op->in[k]) < tensors.n_layers - 1)
+            return false;
+    return true;
+}
+
+static bool has_periodic_ops(const rc_graph *graph, int n_threads, span ops, span tensors)
+{
     for (int layer = 0; layer < ops.n_layers; layer++)
         if (graph->layer_first[layer] != ops.start + layer * ops.n ||
             graph->layer_last[layer] != ops.start + (layer + 1) * ops.n - 1)
             return false;
-    for (int i = 0; i < graph->n_tensors; i++) {
-        int layer = layer_at(tensors, i);
-        if (graph->tensors[i].layer != layer ||
-            (layer >= 2 && layer < ops.n_layers &&
-             !is_same_tensor(graph, ops, tensors, i, layer)))
+    for (int i = ops.start + 2 * ops.n; i < span_end(ops); i++)
+        if (!is_same_op(graph, n_threads, i))
             return false;
-    }
-    for (int i = ops.start; i < graph->n_ops; i++) {
-        int layer = layer_at(ops, i);
-        if (layer >= 2 && layer < ops.n_layers && !is_same_op(graph, n_threads, i, layer))
+    for (int i = span_end(ops); i < graph->n_ops; i++)
+        if (!reads_last_layer_only(&graph->ops[i], tensors))
             return false;
-        for (int k = 0; k < RC_OP_MAX_IN && layer == ops.n_layers; k++)
-            if (graph->ops[i].in[k] >= tensors.start &&
-                layer_at(tensors, graph->ops[i].in[k]) < layer - 1)
-                return false;
-    }
     return true;
+}
+
+bool rc_graph_is_periodic(const rc_graph *graph, int n_threads)
+{
+    span ops = op_span(graph), tensors = tensor_span(graph);
+    return span_end(ops) <= graph->n_ops && span_end(tensors) <= graph->n_tensors &&
+           has_periodic_regions(graph, ops) && has_periodic_tensors(graph, ops, tensors) &&
+           has_periodic_ops(graph, n_threads, ops, tensors);
 }
 
 /* What is kept, and from where: the new last layer is the old last one, which alone is read by the
