@@ -145,7 +145,8 @@ static size_t count_flags(const rc_shell_words *words, size_t from)
     return n;
 }
 
-/* bash -c "torchrun ... pretrain_gpt.py ...": the word is a script itself. */
+/* bash -c "torchrun ... pretrain_gpt.py ...": the word is a script itself. Words that only mention
+ * one, such as the lines of a help text, may be none. */
 static rc_code read_nested(rc_source *source, rc_arena *mem, rc_shell *shell, rc_error *err)
 {
     for (size_t i = 0, n_read = 0; i < shell->n_commands && n_read < MAX_NESTED; i++) {
@@ -153,9 +154,14 @@ static rc_code read_nested(rc_source *source, rc_arena *mem, rc_shell *shell, rc
         for (size_t k = 1; k < words.n && n_read < MAX_NESTED; k++) {
             bool is_script =
                 strpbrk(words.at[k].text, " \n") && strstr(words.at[k].text, ".py");
-            if (!is_script || words.at[k].is_unknown)
+            if (!is_script)
                 continue;
-            RC_TRY(rc_shell_read_word(source, &words.at[k], mem, shell, err));
+            rc_error why = {0};
+            rc_code code = rc_shell_read_word(source, &words.at[k], mem, shell, &why);
+            if (code != RC_OK && code != RC_E_INPUT) {
+                *err = why;
+                return code;
+            }
             n_read++;
         }
     }
@@ -250,7 +256,8 @@ static rc_args_word place_word(rc_source *source, const rc_shell_word *word)
 {
     rc_args_word placed = {word->text, word->n_bytes, RC_NOWHERE, word->is_unknown};
     if (word->n_bytes > 0) {
-        int32_t from = word->from[0], to = word->from[word->n_bytes - 1];
+        int32_t from = rc_shell_offset(word->from[0]);
+        int32_t to = rc_shell_offset(word->from[word->n_bytes - 1]);
         bool is_whole = to >= from && (size_t)(to - from) < 2 * word->n_bytes;
         placed.where = rc_source_where(source, (size_t)from,
                                        is_whole ? (size_t)(to - from) + 1 : word->n_bytes);

@@ -48,7 +48,8 @@ static rc_code spend(rc_shell_reader *r, size_t n_work, rc_error *err)
 
 rc_where rc_shell_where(rc_shell_reader *r, const rc_shell_text *text, size_t at, size_t n_cols)
 {
-    return rc_source_where(r->source, text->from ? (size_t)text->from[at] : at, n_cols);
+    size_t offset = text->from ? (size_t)rc_shell_offset(text->from[at]) : at;
+    return rc_source_where(r->source, offset, n_cols);
 }
 
 static int32_t offset_at(const rc_shell_text *text, size_t at)
@@ -72,7 +73,8 @@ static rc_code add_byte(rc_shell_reader *r, builder *b, char byte, int32_t from,
         b->from = offsets;
         b->n_room = n_room;
     }
-    r->last_at = (size_t)from;
+    r->last_at = (size_t)rc_shell_offset(from);
+    b->is_unknown = b->is_unknown || from < 0;
     b->text[b->n] = byte;
     b->from[b->n++] = from;
     b->has_any = true;
@@ -123,7 +125,6 @@ static rc_code add_word(rc_shell_reader *r, builder *b, const rc_shell_word *wor
 {
     rc_shell_text text = {.bytes = word->text, .from = word->from};
     b->has_any = true;
-    b->is_unknown = b->is_unknown || word->is_unknown;
     return add_bytes(r, b, &text, 0, word->n_bytes, err);
 }
 
@@ -150,7 +151,6 @@ static rc_code add_split(rc_shell_reader *r, builder *b, const rc_shell_word *wo
             RC_TRY(finish(r, b, out, err));
             continue;
         }
-        b->is_unknown = b->is_unknown || word->is_unknown;
         RC_TRY(add_byte(r, b, word->text[i], word->from[i], err));
     }
     return RC_OK;
@@ -250,8 +250,10 @@ static size_t bracket_length(const char *at, char open, char close)
 static rc_code add_unknown(rc_shell_reader *r, builder *b, rc_shell_text *text, size_t n,
                            rc_error *err)
 {
-    b->is_unknown = true;
-    RC_TRY(add_bytes(r, b, text, text->at, n, err));
+    RC_TRY(spend(r, n, err));
+    for (size_t i = 0; i < n; i++)
+        RC_TRY(add_byte(r, b, text->bytes[text->at + i],
+                        ~rc_shell_offset(offset_at(text, text->at + i)), err));
     text->at += n;
     return RC_OK;
 }
@@ -418,7 +420,33 @@ static rc_code add_backquotes(rc_shell_reader *r, builder *b, rc_shell_text *tex
     if (!end)
         return RC_FAIL(err, RC_E_INPUT, rc_shell_where(r, text, text->at, 1),
                        "this ` is not closed");
+    const char *first = text->bytes + text->at + 1;
+    first += strspn(first, " \t");
+    if (*first == '#') { /* `# a comment between the lines of a command` gives nothing */
+        text->at = (size_t)(end - text->bytes) + 1;
+        return RC_OK;
+    }
     return add_unknown(r, b, text, (size_t)(end - text->bytes) - text->at + 1, err);
+}
+
+/* One byte or expansion of what stands between double quotes, or in a here-document. */
+static rc_code add_quoted_next(rc_shell_reader *r, builder *b, rc_shell_text *text,
+                               rc_shell_words *out, rc_error *err)
+{
+    const char *at = text->bytes + text->at;
+    if (at[0] == '\\' && at[1] == '\n') {
+        text->at += 2;
+    } else if (at[0] == '\\' && at[1] && strchr("\\\"$`", at[1])) {
+        RC_TRY(add_bytes(r, b, text, text->at + 1, 1, err));
+        text->at += 2;
+    } else if (*at == '$') {
+        RC_TRY(add_dollar(r, b, text, true, out, err));
+    } else if (*at == '`') {
+        RC_TRY(add_backquotes(r, b, text, err));
+    } else {
+        RC_TRY(add_bytes(r, b, text, text->at++, 1, err));
+    }
+    return RC_OK;
 }
 
 static rc_code add_double_quoted(rc_shell_reader *r, builder *b, rc_shell_text *text,
@@ -426,28 +454,26 @@ static rc_code add_double_quoted(rc_shell_reader *r, builder *b, rc_shell_text *
 {
     size_t open = text->at++;
     b->has_any = true;
-    for (;;) {
-        const char *at = text->bytes + text->at;
-        if (*at == '\0')
+    while (text->bytes[text->at] != '"') {
+        if (text->bytes[text->at] == '\0')
             return RC_FAIL(err, RC_E_INPUT, rc_shell_where(r, text, open, 1),
                            "this quote is not closed");
-        if (*at == '"')
-            break;
-        if (at[0] == '\\' && at[1] == '\n') {
-            text->at += 2;
-        } else if (at[0] == '\\' && at[1] && strchr("\\\"$`", at[1])) {
-            RC_TRY(add_bytes(r, b, text, text->at + 1, 1, err));
-            text->at += 2;
-        } else if (*at == '$') {
-            RC_TRY(add_dollar(r, b, text, true, out, err));
-        } else if (*at == '`') {
-            RC_TRY(add_backquotes(r, b, text, err));
-        } else {
-            RC_TRY(add_bytes(r, b, text, text->at++, 1, err));
-        }
+        RC_TRY(add_quoted_next(r, b, text, out, err));
     }
     text->at++;
     return RC_OK;
+}
+
+rc_code rc_shell_read_body(rc_shell_reader *r, rc_shell_text *text, size_t end, bool is_literal,
+                           rc_shell_words *out, rc_error *err)
+{
+    builder b = {.has_any = true};
+    if (is_literal)
+        RC_TRY(add_bytes(r, &b, text, text->at, end - text->at, err));
+    while (!is_literal && text->at < end)
+        RC_TRY(add_quoted_next(r, &b, text, out, err));
+    text->at = end;
+    return finish(r, &b, out, err);
 }
 
 static rc_code add_single_quoted(rc_shell_reader *r, builder *b, rc_shell_text *text,

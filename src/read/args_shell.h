@@ -6,12 +6,17 @@
 
 /* Text whose every byte knows where in the source it was written. */
 typedef struct rc_shell_word {
-    const char *text; /* NUL-terminated */
-    const int32_t *from;
+    const char *text;    /* NUL-terminated */
+    const int32_t *from; /* ~offset for a byte that is known only when the script runs */
     size_t n_bytes;
-    bool
-        is_unknown; /* part of it is known only when the script runs; that part stands as written */
+    bool is_unknown; /* has such bytes; they stand as written, or as one branch sets them */
 } rc_shell_word;
+
+/* The offset in the source, of a byte of either kind. */
+static inline int32_t rc_shell_offset(int32_t from)
+{
+    return from < 0 ? ~from : from;
+}
 
 typedef struct rc_shell_words {
     rc_shell_word *at;

@@ -88,8 +88,8 @@ static void args_marks_what_only_running_would_tell(void **state)
                                "if [ \"$BIG\" = 1 ]; then N=4; fi\n"
                                "M=2\n"
                                "[ -n \"$X\" ] && M=3\n"
-                               "if true; then K=1; else K=2; fi\n"
-                               "if true; then S=1; else S=1; fi\n"
+                               "if [ -f x ]; then K=1; else K=2; fi\n"
+                               "if [ -f x ]; then S=1; else S=1; fi\n"
                                "--n $N --m $M --k $K --s $S --t `date` --u ${HOME}/x\n";
     assert_int_equal(rc_args_read("x", text, sizeof text - 1, mem, &doc, NULL), RC_OK);
     static const struct {
@@ -99,6 +99,84 @@ static void args_marks_what_only_running_would_tell(void **state)
     const rc_doc *args = rc_doc_find(doc, "megatron_args");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const rc_doc *value = rc_doc_find(args, cases[i].name);
+        assert_non_null(value);
+        assert_int_equal(value->tag && strcmp(value->tag, "?") == 0, cases[i].is_unknown);
+    }
+    rc_arena_close(mem);
+}
+
+/* What a script takes as its own arguments stands in for nothing that it says itself. */
+static void args_follows_branches_that_the_text_decides(void **state)
+{
+    (void)state;
+    expect_tree(
+        rc_args_read,
+        "SIZE=${SIZE:-8b}; TP=2; AC=none\n"
+        "if [ $SIZE = 70b ]; then L=80; elif [[ \"$SIZE\" == 8* && $TP -gt 1 ]]; then\n"
+        "  L=32\n"
+        "  [ $TP -ge 4 ] && L=99 || H=4096\n"
+        "else L=1; fi\n"
+        "case $AC in\n"
+        "  full) R='--recompute-granularity full' ;;\n"
+        "  sel|none)\n"
+        "    R=\"\" ;;\n"
+        "  *) R=--x ;;\n"
+        "esac\n"
+        "if ! test -z $AC; then S=--sequence-parallel; fi\n"
+        "if [ -z \"\" ] && false; then S=--no; torchrun b.py --a 1 --b 2 --c 3 --d 4; fi\n"
+        "while [ $# -gt 0 ]; do case $1 in --tp) TP=$2; shift ;; esac; done\n"
+        "torchrun a.py --num-layers $L --hidden-size $H $R $S --tp $TP\n",
+        "{megatron_args: {num_layers: 32, hidden_size: 4096, sequence_parallel: T, tp: 2}}");
+    expect_tree(
+        rc_args_read,
+        "A=1\ncase x in x) A=2;; *) A=3;; esac\ncase $Y in y) A=4;; esac\n--a $A --b 1\n",
+        "{megatron_args: {a: '4', b: 1}}");
+}
+
+static void args_reads_here_documents(void **state)
+{
+    (void)state;
+    expect_tree(rc_args_read,
+                "TP=4\n"
+                "cat > job.sh <<-EOT\n"
+                "\tN=8\n"
+                "\tsrun pretrain_gpt.py --num-layers \\$N --bf16 \\\n"
+                "\t  --tensor-model-parallel-size ${TP}\n"
+                "\tEOT\n"
+                "sbatch job.sh\n",
+                "{megatron_args: {num_layers: 8, bf16: T, tensor_model_parallel_size: 4}}");
+    expect_tree(rc_args_read,
+                "sbatch << 'END' > out\nL=3\npython p.py --num-layers $L # \\\nEND\nL=5\n",
+                "{megatron_args: {num_layers: 3}}");
+    expect_tree(rc_args_read,
+                "cat <<EOF\nusage: don't run p.py --x\nEOF\npython p.py --num-layers 4\n",
+                "{megatron_args: {num_layers: 4}}");
+    expect_tree(rc_args_read, "python - <<A <<B; --a 1\n'\nA\n\"\nB\n--b 2 `# note` --c 3\n",
+                "{megatron_args: {a: 1, b: 2, c: 3}}");
+}
+
+/* A part of a line that is known only when the script runs leaves the rest known. */
+static void args_keeps_what_stands_beside_the_unknown(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_doc *doc;
+    static const char text[] = "D=\"--mock-data\"\n"
+                               "[ -d $DATA ] && D=\"--data-path $DATA/x\"\n"
+                               "OPTS=\"$D --num-layers 4 --lr $LR --hidden-size 64\"\n"
+                               "CMD=\"torchrun p.py $OPTS --seq-length 8\"\n"
+                               "eval $CMD\n";
+    assert_int_equal(rc_args_read("x", text, sizeof text - 1, mem, &doc, NULL), RC_OK);
+    static const struct {
+        const char *name;
+        bool is_unknown;
+    } cases[] = {{"num_layers", false},
+                 {"hidden_size", false},
+                 {"seq_length", false},
+                 {"data_path", true},
+                 {"lr", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const rc_doc *value = rc_doc_find(rc_doc_find(doc, "megatron_args"), cases[i].name);
         assert_non_null(value);
         assert_int_equal(value->tag && strcmp(value->tag, "?") == 0, cases[i].is_unknown);
     }
@@ -253,6 +331,9 @@ int main(void)
         cmocka_unit_test(args_adds_to_strings_and_arrays),
         cmocka_unit_test(args_reads_scripts_inside_words_and_fragments),
         cmocka_unit_test(args_marks_what_only_running_would_tell),
+        cmocka_unit_test(args_follows_branches_that_the_text_decides),
+        cmocka_unit_test(args_reads_here_documents),
+        cmocka_unit_test(args_keeps_what_stands_beside_the_unknown),
         cmocka_unit_test(args_reads_the_forms_of_example_scripts),
         cmocka_unit_test(args_point_to_where_the_value_was_written),
         cmocka_unit_test(args_refuses_with_position),
