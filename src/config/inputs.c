@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "config/make.h"
 #include "read/args.h"
+#include "read/flags.h"
 #include "read/override.h"
 
 #include <recompute/read.h>
@@ -85,18 +86,38 @@ static bool is_other(const char *word)
     return is_model(word) || rc_override_is(word) || is_path || strcmp(word, "-") == 0;
 }
 
-/* A run of `--name value ...`. */
+static const rc_flag *find_flag(const char *word)
+{
+    return rc_flag_find(word + 2, strcspn(word + 2, "="));
+}
+
+/* Past the end of a run of `--name value ...`. */
+static void skip_args(words *w)
+{
+    const rc_flag *flag = NULL;
+    size_t n_values = 0;
+    for (; w->next < w->n; w->next++) {
+        const char *word = w->at[w->next];
+        if (is_flag(word) ? is_model(word) : is_other(word))
+            return;
+        if (is_flag(word)) {
+            flag = find_flag(word);
+            n_values = strchr(word, '=') != NULL;
+        } else if (!rc_flag_takes_more(flag, n_values++)) {
+            return;
+        }
+    }
+}
+
 static rc_code take_args(words *w, rc_error *err)
 {
     size_t from = w->next, n = 0;
     rc_args_word *placed;
     rc_doc *root, *args;
-    while (w->next < w->n &&
-           (is_flag(w->at[w->next]) ? !is_model(w->at[w->next]) : !is_other(w->at[w->next])))
-        w->next++;
+    skip_args(w);
     RC_TRY(RC_NEW(w->nodes.mem, &placed, w->next - from, err));
     for (size_t i = from; i < w->next; i++, n++)
-        placed[n] = (rc_args_word){w->at[i], strlen(w->at[i]), where_of(w, i), false};
+        placed[n] = (rc_args_word){w->at[i], strlen(w->at[i]), where_of(w, i), false, false};
     RC_TRY(rc_nodes_add(&w->nodes, RC_DOC_MAP, where_of(w, from), &root, err));
     RC_TRY(rc_nodes_add(&w->nodes, RC_DOC_MAP, where_of(w, from), &args, err));
     RC_TRY(rc_args_add(&w->nodes, args, placed, n, err));

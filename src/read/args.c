@@ -10,8 +10,10 @@
  */
 #include "read/args.h"
 
+#include "base/text.h"
 #include "read/args_python.h"
 #include "read/args_shell.h"
+#include "read/flags.h"
 #include "read/override.h"
 
 #include <string.h>
@@ -37,12 +39,6 @@ rc_code rc_args_name(rc_nodes *nodes, const char *flag, size_t n, const char **o
 static rc_code make_value(rc_nodes *nodes, const rc_args_word *word, rc_doc **out,
                           rc_error *err)
 {
-    if (word->is_unknown) {
-        RC_TRY(rc_nodes_add_string(nodes, word->where, word->text, word->n_bytes, out, err));
-        (*out)->tag = "?";
-        (*out)->is_quoted = true;
-        return RC_OK;
-    }
     if (word->n_bytes > 0 && strchr("[(", word->text[0]))
         return rc_python_read(nodes, word->text, word->n_bytes, word->where, out, err);
     RC_TRY(rc_nodes_add_string(nodes, word->where, word->text, word->n_bytes, out, err));
@@ -50,10 +46,24 @@ static rc_code make_value(rc_nodes *nodes, const rc_args_word *word, rc_doc **ou
     return RC_OK;
 }
 
+static rc_code make_unknown(rc_nodes *nodes, const rc_args_word *word, rc_doc **out,
+                            rc_error *err)
+{
+    RC_TRY(rc_nodes_add_string(nodes, word->where, word->text, word->n_bytes, out, err));
+    (*out)->tag = "?";
+    (*out)->is_quoted = true;
+    return RC_OK;
+}
+
 /* The values behind a flag as one node: none is true, one itself, several a list. */
 static rc_code make_values(rc_nodes *nodes, const rc_args_word *flag,
                            const rc_args_word *values, size_t n, rc_doc **out, rc_error *err)
 {
+    if (flag->is_unknown)
+        return make_unknown(nodes, flag, out, err);
+    for (size_t i = 0; i < n; i++)
+        if (values[i].is_unknown)
+            return make_unknown(nodes, &values[i], out, err);
     if (n == 1)
         return make_value(nodes, values, out, err);
     if (n == 0) {
@@ -83,6 +93,89 @@ rc_code rc_args_put(rc_doc *map, const char *key, rc_where where, rc_doc *node, 
     return RC_OK;
 }
 
+/* One flag, the words up to the next, and what the parser says of it (NULL: it knows none). */
+typedef struct flag_words {
+    rc_args_word flag;
+    const rc_flag *known;
+    const rc_args_word *values;
+    size_t n_values;
+    rc_args_word own; /* the value of --name=value */
+} flag_words;
+
+/* Behind the last value a word from outside the script, "$@", begins something else or nothing. */
+static void drop_outside(flag_words *f)
+{
+    size_t n_least = f->known && f->known->takes == RC_FLAG_NONE ? 0 : 1;
+    if (!f->known && f->n_values > 0 && f->values[0].text[0] == '$' &&
+        strchr("@*", f->values[0].text[1]))
+        n_least = 0;
+    while (f->n_values > n_least && f->values[f->n_values - 1].is_outside)
+        f->n_values--;
+}
+
+static bool is_number(const rc_args_word *word, bool is_whole)
+{
+    rc_doc node = {.kind = RC_DOC_STRING, .text = word->text, .n_bytes = word->n_bytes};
+    rc_doc_resolve_word(&node);
+    bool is_special = strpbrk(word->text, "nN") != NULL; /* Python's inf and nan */
+    return word->is_unknown || node.kind == RC_DOC_INT ||
+           (!is_whole && (node.kind == RC_DOC_FLOAT || is_special));
+}
+
+/* What argparse refuses, in its order: the number of values, then what they are. */
+static rc_code check_values(const flag_words *f, rc_error *err)
+{
+    const char *name = f->known->name;
+    rc_flag_takes takes = f->known->takes;
+    char safe[80];
+    size_t n_most = 0;
+    while (n_most < f->n_values && rc_flag_takes_more(f->known, n_most))
+        n_most++;
+    if (f->n_values > n_most && !f->values[n_most].is_unknown) {
+        const rc_args_word *extra = &f->values[n_most];
+        rc_text_printable(extra->text, extra->n_bytes, safe, sizeof safe);
+        if (n_most)
+            return RC_FAIL(err, RC_E_INPUT, extra->where,
+                           "--%s takes one value; %s is one too many", name, safe);
+        return RC_FAIL(err, RC_E_INPUT, extra->where,
+                       "--%s is a switch and takes no value; leave out %s%s", name,
+                       f->values == &f->own ? "=" : "", safe);
+    }
+    for (size_t i = 0; i < f->n_values && i < n_most; i++) {
+        bool is_whole = takes == RC_FLAG_INT || takes == RC_FLAG_INTS;
+        bool is_real = takes == RC_FLAG_REAL || takes == RC_FLAG_REALS;
+        if ((!is_whole && !is_real) || is_number(&f->values[i], is_whole))
+            continue;
+        rc_text_printable(f->values[i].text, f->values[i].n_bytes, safe, sizeof safe);
+        return RC_FAIL(err, RC_E_INPUT, f->values[i].where, "--%s must be %s, not \"%s\"", name,
+                       is_whole ? "a whole number" : "a number", safe);
+    }
+    return RC_OK;
+}
+
+/* The flag at words[*at] and its values; *at moves behind them. */
+static void take_flag(const rc_args_word *words, size_t n_words, size_t *at, flag_words *out)
+{
+    rc_args_word flag = words[(*at)++], value = flag;
+    size_t n_name = strcspn(flag.text + 2, "=");
+    *out = (flag_words){
+        .flag = flag, .known = rc_flag_find(flag.text + 2, n_name), .values = words + *at};
+    while (*at + out->n_values < n_words && !is_flag(out->values[out->n_values].text))
+        out->n_values++;
+    *at += out->n_values;
+    out->flag.where.n_cols = (int)n_name + 2;
+    out->flag.n_bytes = n_name + 2;
+    if (flag.text[2 + n_name] != '=')
+        return;
+    value.text += n_name + 3;
+    value.n_bytes -= n_name + 3;
+    value.where.col += (int)n_name + 3;
+    value.where.n_cols = (int)value.n_bytes;
+    out->flag.is_unknown = false; /* so far as it is, the value is */
+    out->own = value;
+    out->n_values = 1;
+}
+
 rc_code rc_args_add(rc_nodes *nodes, rc_doc *map, const rc_args_word *words, size_t n_words,
                     rc_error *err)
 {
@@ -90,26 +183,18 @@ rc_code rc_args_add(rc_nodes *nodes, rc_doc *map, const rc_args_word *words, siz
     while (i < n_words && !is_flag(words[i].text))
         i++;
     while (i < n_words) {
-        rc_args_word flag = words[i++], value;
-        size_t n_name = strcspn(flag.text + 2, "="), n_values = 0;
+        flag_words f;
         const char *name;
         rc_doc *node;
-        RC_TRY(rc_args_name(nodes, flag.text + 2, n_name, &name, err));
-        while (i + n_values < n_words && !is_flag(words[i + n_values].text))
-            n_values++;
-        if (flag.text[2 + n_name] == '=') {
-            value = flag;
-            value.text += n_name + 3;
-            value.n_bytes -= n_name + 3;
-            value.where.col += (int)n_name + 3;
-            value.where.n_cols = (int)value.n_bytes;
-            RC_TRY(make_value(nodes, &value, &node, err));
-        } else {
-            RC_TRY(make_values(nodes, &flag, words + i, n_values, &node, err));
-        }
-        i += n_values;
-        flag.where.n_cols = (int)n_name + 2;
-        RC_TRY(rc_args_put(map, name, flag.where, node, err));
+        take_flag(words, n_words, &i, &f);
+        if (f.own.text)
+            f.values = &f.own;
+        RC_TRY(rc_args_name(nodes, f.flag.text + 2, f.flag.n_bytes - 2, &name, err));
+        drop_outside(&f);
+        if (f.known && !f.flag.is_unknown)
+            RC_TRY(check_values(&f, err));
+        RC_TRY(make_values(nodes, &f.flag, f.values, f.n_values, &node, err));
+        RC_TRY(rc_args_put(map, name, f.flag.where, node, err));
     }
     return RC_OK;
 }
@@ -145,25 +230,60 @@ static size_t count_flags(const rc_shell_words *words, size_t from)
     return n;
 }
 
+/* eval $CMD: its words with spaces between are a script. */
+static rc_code join_words(const rc_shell_words *words, rc_arena *mem, rc_shell_word *out,
+                          rc_error *err)
+{
+    size_t n = 0;
+    char *text;
+    int32_t *from;
+    for (size_t i = 1; i < words->n; i++)
+        n += words->at[i].n_bytes + 1;
+    RC_TRY(RC_NEW(mem, &text, n + 1, err));
+    RC_TRY(RC_NEW(mem, &from, n + 1, err));
+    n = 0;
+    for (size_t i = 1; i < words->n; i++) {
+        const rc_shell_word *word = &words->at[i];
+        if (word->n_bytes == 0)
+            continue;
+        memcpy(text + n, word->text, word->n_bytes);
+        memcpy(from + n, word->from, word->n_bytes * sizeof *from);
+        n += word->n_bytes;
+        from[n] = from[n - 1];
+        text[n++] = ' ';
+    }
+    *out = (rc_shell_word){.text = text, .from = from, .n_bytes = n};
+    return RC_OK;
+}
+
 /* bash -c "torchrun ... pretrain_gpt.py ...": the word is a script itself. Words that only mention
  * one, such as the lines of a help text, may be none. */
+static rc_code read_nested_word(rc_source *source, const rc_shell_word *word, rc_arena *mem,
+                                rc_shell *shell, size_t *n_read, rc_error *err)
+{
+    rc_error why = {0};
+    if (*n_read == MAX_NESTED || !strpbrk(word->text, " \n") || !strstr(word->text, ".py"))
+        return RC_OK;
+    (*n_read)++;
+    rc_code code = rc_shell_read_word(source, word, mem, shell, &why);
+    if (code == RC_OK || code == RC_E_INPUT)
+        return RC_OK;
+    *err = why;
+    return code;
+}
+
 static rc_code read_nested(rc_source *source, rc_arena *mem, rc_shell *shell, rc_error *err)
 {
     for (size_t i = 0, n_read = 0; i < shell->n_commands && n_read < MAX_NESTED; i++) {
         rc_shell_words words = shell->commands[i];
-        for (size_t k = 1; k < words.n && n_read < MAX_NESTED; k++) {
-            bool is_script =
-                strpbrk(words.at[k].text, " \n") && strstr(words.at[k].text, ".py");
-            if (!is_script)
-                continue;
-            rc_error why = {0};
-            rc_code code = rc_shell_read_word(source, &words.at[k], mem, shell, &why);
-            if (code != RC_OK && code != RC_E_INPUT) {
-                *err = why;
-                return code;
-            }
-            n_read++;
+        rc_shell_word joined;
+        bool is_eval = words.n > 1 && strcmp(words.at[0].text, "eval") == 0;
+        if (is_eval) {
+            RC_TRY(join_words(&words, mem, &joined, err));
+            RC_TRY(read_nested_word(source, &joined, mem, shell, &n_read, err));
         }
+        for (size_t k = 1; k < words.n && !is_eval; k++)
+            RC_TRY(read_nested_word(source, &words.at[k], mem, shell, &n_read, err));
     }
     return RC_OK;
 }
@@ -254,7 +374,8 @@ static rc_code choose_words(rc_source *source, rc_shell *shell, rc_arena *mem,
 
 static rc_args_word place_word(rc_source *source, const rc_shell_word *word)
 {
-    rc_args_word placed = {word->text, word->n_bytes, RC_NOWHERE, word->is_unknown};
+    rc_args_word placed = {word->text, word->n_bytes, RC_NOWHERE, word->is_unknown, false};
+    placed.is_outside = rc_shell_is_outside(word);
     if (word->n_bytes > 0) {
         int32_t from = rc_shell_offset(word->from[0]);
         int32_t to = rc_shell_offset(word->from[word->n_bytes - 1]);

@@ -9,11 +9,14 @@ typedef struct rc_args_word {
     size_t n_bytes;
     rc_where where;
     bool is_unknown; /* part of it is known only when a script runs */
+    bool is_outside; /* all of it: "$@", $(date); it may be several words, or none */
 } rc_args_word;
 
 /* Adds `--name value ...` words to a map, names with underscores; a flag without a value is true,
  * several values are a list, an unknown value is a string with tag "?". What stands before the
- * first flag is left out. */
+ * first flag is left out.
+ * errors  RC_E_INPUT where Megatron-LM's parser would stop at a value of a flag it knows: too few,
+ *         too many, or no number */
 RC_MUST_CHECK
 rc_code rc_args_add(rc_nodes *nodes, rc_doc *map, const rc_args_word *words, size_t n_words,
                     rc_error *err);

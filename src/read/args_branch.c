@@ -154,12 +154,24 @@ static void enter_arm(rc_shell_branch *branch, rc_shell_truth is_wanted)
     branch->earlier = either(branch->earlier, is_wanted);
 }
 
+/* then, else and elif; false for other words. */
+static bool take_arm(rc_shell_reader *r, const char *word)
+{
+    rc_shell_branch *branch = innermost(r, 'i');
+    bool is_then = strcmp(word, "then") == 0, is_else = strcmp(word, "else") == 0;
+    bool is_elif = strcmp(word, "elif") == 0;
+    if (branch && (is_then || is_else))
+        enter_arm(branch, is_then ? r->truth : RC_SHELL_YES);
+    if (branch && is_elif)
+        branch->runs = RC_SHELL_YES; /* its condition is read */
+    return is_then || is_else || is_elif;
+}
+
 bool rc_shell_take_keyword(rc_shell_reader *r, const char *word)
 {
     static const char *const opens[] = {"if", "while", "until", "for", "select", NULL};
     static const char *const closes[] = {"fi", "esac", "done", NULL};
     static const char *const leads[] = {"do", "{", "}", "time", "exec", "nohup", NULL};
-    rc_shell_branch *branch = innermost(r, 'i');
     if (rc_shell_is_among(word, opens)) {
         bool is_if = strcmp(word, "if") == 0;
         open_branch(r, (rc_shell_branch){.kind = is_if ? 'i' : 'l',
@@ -174,12 +186,7 @@ bool rc_shell_take_keyword(rc_shell_reader *r, const char *word)
         r->is_negated = !r->is_negated;
         return true;
     }
-    bool is_then = strcmp(word, "then") == 0, is_else = strcmp(word, "else") == 0;
-    if (branch && (is_then || is_else))
-        enter_arm(branch, is_then ? r->truth : RC_SHELL_YES);
-    if (branch && strcmp(word, "elif") == 0)
-        branch->runs = RC_SHELL_YES; /* its condition is read */
-    return is_then || is_else || strcmp(word, "elif") == 0 || rc_shell_is_among(word, leads);
+    return take_arm(r, word) || rc_shell_is_among(word, leads);
 }
 
 void rc_shell_open_case(rc_shell_reader *r, const rc_shell_word *subject)

@@ -110,13 +110,12 @@ static rc_code make_unknown(rc_shell_reader *r, rc_shell_word *word, rc_error *e
     return RC_OK;
 }
 
-/* $2, $(date): nothing of it is known. */
-static bool is_from_outside(const rc_shell_words *words)
+bool rc_shell_is_outside(const rc_shell_word *word)
 {
     size_t n_unknown = 0;
-    for (size_t i = 0; words->n == 1 && i < words->at[0].n_bytes; i++)
-        n_unknown += words->at[0].from[i] < 0;
-    return n_unknown > 0 && n_unknown == words->at[0].n_bytes;
+    for (size_t i = 0; i < word->n_bytes; i++)
+        n_unknown += word->from[i] < 0;
+    return n_unknown > 0 && n_unknown == word->n_bytes;
 }
 
 /* Sets a variable. Where a branch may run that gives it another value than it had, it becomes
@@ -128,7 +127,8 @@ static rc_code set_variable(rc_shell_reader *r, rc_shell_variable *variable,
     bool had_value = variable->words.n > 0 || variable->is_array;
     bool is_ambiguous =
         runs == RC_SHELL_MAYBE && had_value && !is_array && !is_same(&variable->words, &words);
-    if (runs == RC_SHELL_NO || (is_ambiguous && is_from_outside(&words)))
+    if (runs == RC_SHELL_NO ||
+        (is_ambiguous && words.n == 1 && rc_shell_is_outside(&words.at[0])))
         return RC_OK;
     variable->is_array = is_array;
     variable->words = words;

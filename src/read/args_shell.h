@@ -18,6 +18,9 @@ static inline int32_t rc_shell_offset(int32_t from)
     return from < 0 ? ~from : from;
 }
 
+/* $2, $(date): is nothing of it known? */
+bool rc_shell_is_outside(const rc_shell_word *word);
+
 typedef struct rc_shell_words {
     rc_shell_word *at;
     size_t n, n_room;

@@ -95,7 +95,7 @@ static rc_code adapt_value(rc_nodes *nodes, rc_doc *node, rc_doc **out, rc_error
     if (is_pattern) {
         rc_args_word flag[2] = {{.text = "--x", .n_bytes = 3}, {0}};
         rc_doc map = {.kind = RC_DOC_MAP};
-        flag[1] = (rc_args_word){node->text, node->n_bytes, node->where, false};
+        flag[1] = (rc_args_word){node->text, node->n_bytes, node->where, false, false};
         RC_TRY(rc_args_add(nodes, &map, flag, 2, err));
         *out = map.child;
     }
