@@ -64,13 +64,25 @@ typedef struct rc_origin {
         *node; /* the raw value, NULL for defaults: its kind tells 2 from 2.0 and true */
 } rc_origin;
 
+/* What is wrong with a key. Megatron-LM's parser stops at an argument that it does not list, and at
+ * a value that is none of an argument's choices. */
+typedef enum rc_key_fault {
+    RC_KEY_NO_FIELD,   /* of nothing we know */
+    RC_KEY_LISTED,     /* an argument of Megatron-LM that no setting of ours stands for */
+    RC_KEY_NOT_LISTED, /* no argument of Megatron-LM */
+    RC_KEY_GONE,       /* an argument of long ago */
+    RC_KEY_NO_CHOICE   /* its value is none of the choices */
+} rc_key_fault;
+
 /* A key of the input that is no field, or a field's value that only the running job knows (a
  * substitution in a script, ${oc.env:N} in YAML): the field then keeps the value it had. */
 typedef struct rc_unknown_key {
-    const char *path; /* "model.num_layer" */
+    const char *path; /* "model.num_layer", "--num-layer" */
     rc_where where;   /* of the key, or of that value */
     bool is_value;
     rc_field field; /* of that value; RC_FIELD_COUNT for a key */
+    rc_key_fault fault;
+    const char *instead; /* what to write, where that is known; or NULL */
 } rc_unknown_key;
 
 /* The key of the field that was probably meant by an unknown path, or NULL. The same name in

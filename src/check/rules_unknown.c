@@ -1,8 +1,9 @@
 /* rules_unknown.c — keys of the input that are no setting, and values that only the job will know.
  *
- * A saved file of Bridge has hundreds of keys that are none of ours, and the trainer has arguments
- * that no list here holds. So a key is reported only when it is a slip of one we know: in the same
- * section, with the same digits (fp8 is no slip of fp4), and few letters apart for its length.
+ * A saved file of Bridge has hundreds of keys that are none of ours. So a key is reported only when
+ * it is a slip of one we know: in the same section, with the same digits (fp8 is no slip of fp4), and
+ * few letters apart for its length. The arguments of Megatron-LM are all known (flags.def), but a
+ * trainer may add some of its own.
  */
 #include "check/core.h"
 
@@ -103,6 +104,18 @@ static bool may_be_near(const near_names *names, const char *typed)
 
 static void unknown_key(rc_core *core, const near_names *names, const rc_unknown_key *key)
 {
+    static const rc_rule of_arguments[] = {
+        [RC_KEY_NOT_LISTED] = RC_RULE_argument_not_listed,
+        [RC_KEY_GONE] = RC_RULE_argument_gone,
+        [RC_KEY_NO_CHOICE] = RC_RULE_argument_choice,
+    };
+    if (key->fault == RC_KEY_LISTED)
+        return;
+    if (key->fault != RC_KEY_NO_FIELD) {
+        bool is_slip = key->fault == RC_KEY_NOT_LISTED && key->instead;
+        rc_core_warn_key(core, is_slip ? RC_RULE_unknown_key : of_arguments[key->fault], key);
+        return;
+    }
     if (!may_be_near(names, last_part(key->path)))
         return;
     const char *nearest = rc_field_nearest(key->path);

@@ -238,6 +238,10 @@ rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *betwee
 static rc_code say_nearest(const rc_core *core, const rc_hit *hit, const char **out,
                            rc_error *err)
 {
+    if (hit->key->instead)
+        return rc_arena_printf(core->mem, out, err,
+                               hit->key->fault == RC_KEY_NO_CHOICE ? "one of %s" : "%s",
+                               hit->key->instead);
     const char *nearest = rc_field_nearest(hit->key->path);
     for (int i = 0; nearest && i < RC_FIELD_COUNT; i++) {
         const rc_field_facts *facts = rc_field_find((rc_field)i);
@@ -275,7 +279,7 @@ rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
     RC_TRY(rc_arena_printf(core->mem, &out->rule, err, "%s", rc_rule_id(rule, id)));
     RC_TRY(say_reason(core, hit, &out->reason, err));
     RC_TRY(rc_fix_make(core, hit, fix, err));
-    if (hit->rule == RC_RULE_unknown_key)
+    if (hit->rule == RC_RULE_unknown_key || (hit->key && hit->key->instead))
         RC_TRY(say_nearest(core, hit, &out->fix, err));
     else
         RC_TRY(say_fix(core, rule, *fix, &out->fix, err));

@@ -105,15 +105,15 @@ rc_code rc_maker_read_arg(rc_maker *maker, const rc_doc *node, rc_error *err)
     RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_ARGS, err));
     const rc_alias *row = rc_maker_find_alias(maker, RC_TONGUE_ARGS, node->key);
     bool is_known = false;
+    int flag = rc_names_find(&maker->flags, node->key);
+    int name = flag < 0 ? rc_names_find(&maker->names, node->key) : flag;
+    rc_field field = name < 0 ? RC_FIELD_COUNT : (rc_field)name;
+    RC_TRY(rc_maker_judge_arg(maker, node, field, row || name >= 0, err));
     if (row)
         return rc_maker_apply(maker, RC_TONGUE_ARGS, row, node, &is_known, err);
-    int flag = rc_names_find(&maker->flags, node->key);
     if (flag >= 0)
-        return set_flag(maker, (rc_field)flag, node, err);
-    int name = rc_names_find(&maker->names, node->key);
-    if (name >= 0)
-        return rc_maker_set(maker, (rc_field)name, node, node->key, err);
-    return rc_maker_note_unknown(maker, node->key, node->key_where, err);
+        return set_flag(maker, field, node, err);
+    return name >= 0 ? rc_maker_set(maker, field, node, node->key, err) : RC_OK;
 }
 
 rc_code rc_maker_read_args(rc_maker *maker, const rc_doc *map, rc_error *err)

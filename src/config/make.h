@@ -40,6 +40,7 @@ typedef struct rc_maker {
     size_t n_late, n_late_room;
     size_t n_unknown_room;
     size_t n_late_values; /* of cfg->unknown */
+    size_t n_unlisted;    /* arguments whose nearest was looked for */
 } rc_maker;
 
 RC_MUST_CHECK
@@ -60,6 +61,13 @@ rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const 
                      rc_error *err);
 RC_MUST_CHECK
 rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err);
+/* Notes a key or value that is at fault. */
+RC_MUST_CHECK
+rc_code rc_maker_note(rc_maker *maker, rc_unknown_key unknown, rc_error *err);
+/* Notes what Megatron-LM's parser would stop at, or not know here. `is_known`: it is a setting. */
+RC_MUST_CHECK
+rc_code rc_maker_judge_arg(rc_maker *maker, const rc_doc *node, rc_field known, bool is_known,
+                           rc_error *err);
 /* Notes that a known setting's value is known only to the running job. */
 RC_MUST_CHECK
 rc_code rc_maker_note_value(rc_maker *maker, rc_field field, const char *path, rc_where where,

@@ -45,8 +45,7 @@ const char *rc_field_nearest(const char *path)
     return best;
 }
 
-static rc_code add_unknown(rc_maker *maker, const char *path, rc_unknown_key unknown,
-                           rc_error *err)
+rc_code rc_maker_note(rc_maker *maker, rc_unknown_key unknown, rc_error *err)
 {
     rc_config *cfg = maker->cfg;
     if (cfg->n_unknown == maker->n_unknown_room) {
@@ -58,23 +57,23 @@ static rc_code add_unknown(rc_maker *maker, const char *path, rc_unknown_key unk
         cfg->unknown = larger;
         maker->n_unknown_room = n_room;
     }
-    RC_TRY(rc_arena_copy(maker->mem, path, strlen(path), &unknown.path, err));
+    RC_TRY(rc_arena_copy(maker->mem, unknown.path, strlen(unknown.path), &unknown.path, err));
     cfg->unknown[cfg->n_unknown++] = unknown;
     return RC_OK;
 }
 
 rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err)
 {
-    return add_unknown(maker, path, (rc_unknown_key){.where = where, .field = RC_FIELD_COUNT},
-                       err);
+    return rc_maker_note(
+        maker, (rc_unknown_key){.path = path, .where = where, .field = RC_FIELD_COUNT}, err);
 }
 
 rc_code rc_maker_note_value(rc_maker *maker, rc_field field, const char *path, rc_where where,
                             rc_error *err)
 {
-    rc_unknown_key unknown = {.where = where, .is_value = true, .field = field};
+    rc_unknown_key unknown = {.path = path, .where = where, .is_value = true, .field = field};
     maker->n_late_values++;
-    return add_unknown(maker, path, unknown, err);
+    return rc_maker_note(maker, unknown, err);
 }
 
 void rc_maker_forget_value(rc_maker *maker, rc_field field)
@@ -90,9 +89,12 @@ void rc_maker_forget_value(rc_maker *maker, rc_field field)
 
 rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
 {
-    if (cfg->n_unknown == 0)
+    size_t first = 0;
+    while (first < cfg->n_unknown && cfg->unknown[first].fault == RC_KEY_NO_CHOICE)
+        first++;
+    if (first == cfg->n_unknown)
         return RC_OK;
-    const rc_unknown_key *unknown = &cfg->unknown[0];
+    const rc_unknown_key *unknown = &cfg->unknown[first];
     char path[160];
     rc_text_printable(unknown->path, strlen(unknown->path), path, sizeof path);
     if (unknown->is_value)
@@ -100,7 +102,7 @@ rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
                        "the value of %s is known only when the job starts; give it as an "
                        "override",
                        path);
-    const char *nearest = rc_field_nearest(unknown->path);
+    const char *nearest = unknown->instead ? unknown->instead : rc_field_nearest(unknown->path);
     if (!nearest)
         return RC_FAIL(err, RC_E_INPUT, unknown->where,
                        "unknown key %s; `recompute list fields` shows all", path);

@@ -1,6 +1,8 @@
 /* test_args.c — argument lines, launch scripts, and the arguments in a log. */
 #include "read_cases.h"
 
+#include "read/flags.h"
+
 static void args_reads_a_line(void **state)
 {
     (void)state;
@@ -183,6 +185,49 @@ static void args_keeps_what_stands_beside_the_unknown(void **state)
     rc_arena_close(mem);
 }
 
+static void args_refuses_what_the_parser_stops_at(void **state)
+{
+    (void)state;
+    expect_refused(rc_args_read, "--num-layers 4 --swiglu true\n", 1,
+                   /* */ "                        ^",
+                   "--swiglu is a switch and takes no value");
+    expect_refused(rc_args_read, "--swiglu=1\n", 1,
+                   /* */ "         ^", "leave out =1");
+    expect_refused(rc_args_read, "--seed 1 \\\n  2\n", 2,
+                   /* */ "  ^", "--seed takes one value; 2 is one too many");
+    expect_refused(rc_args_read, "--lr 1e-4x\n", 1,
+                   /* */ "     ^", "--lr must be a number, not \"1e-4x\"");
+    expect_refused(rc_args_read, "--seed 1.5\n", 1,
+                   /* */ "       ^", "--seed must be a whole number");
+    expect_tree(rc_args_read, "--bf16 \"$@\" --seed 1 $EXTRA --own $(date) x --min-lr -1\n",
+                "{megatron_args: {bf16: T, seed: 1, own: '$(date)', min_lr: -1}}");
+}
+
+static void flags_stand_in_order_and_are_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < rc_flag_count(); i++) {
+        const char *name = rc_flag_at(i)->name;
+        assert_ptr_equal(rc_flag_find(name, strlen(name)), rc_flag_at(i));
+        if (i > 0)
+            assert_true(strcmp(rc_flag_at(i - 1)->name, name) < 0);
+    }
+    assert_null(rc_flag_find("num-layer", 9));
+    assert_null(rc_flag_find("num_layers", 10));
+    static const struct {
+        const char *typed, *meant;
+    } cases[] = {{"num_layers", "num-layers"},
+                 {"recompute-gran", "recompute-granularity"}, /* the only one that begins so */
+                 {"moe-router", NULL},                        /* many do */
+                 {"tokenizer-typ", "tokenizer-type"},
+                 {"lrr", NULL},
+                 {"something-of-ones-own", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const rc_flag *nearest = rc_flag_nearest(cases[i].typed);
+        assert_string_equal(nearest ? nearest->name : "", cases[i].meant ? cases[i].meant : "");
+    }
+}
+
 static void args_reads_the_forms_of_example_scripts(void **state)
 {
     (void)state;
@@ -334,6 +379,8 @@ int main(void)
         cmocka_unit_test(args_follows_branches_that_the_text_decides),
         cmocka_unit_test(args_reads_here_documents),
         cmocka_unit_test(args_keeps_what_stands_beside_the_unknown),
+        cmocka_unit_test(args_refuses_what_the_parser_stops_at),
+        cmocka_unit_test(flags_stand_in_order_and_are_found),
         cmocka_unit_test(args_reads_the_forms_of_example_scripts),
         cmocka_unit_test(args_point_to_where_the_value_was_written),
         cmocka_unit_test(args_refuses_with_position),
