@@ -7,6 +7,13 @@
 
 #include <string.h>
 
+/* Every setting that a rule reads is a field of the configuration, by the same name. */
+static const rc_field field_of[RC_CORE_COUNT] = {
+#define RC_CORE(name, dflt, since) RC_FIELD_##name,
+#include "defs/core_fields.def"
+#undef RC_CORE
+};
+
 static rc_code make_list(const rc_strings *list, const rc_doc *node, rc_arena *mem, rc_doc *out,
                          rc_error *err)
 {
@@ -112,7 +119,7 @@ rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err)
 {
     mark_late(core, cfg);
     for (int i = 0; i < RC_CORE_COUNT; i++) {
-        rc_field field = rc_core_field_find((rc_core_field)i)->field;
+        rc_field field = field_of[i];
         if (is_class_default(cfg, field))
             continue;
         RC_TRY(make_value(cfg, field, core->mem, &core->at[i], err));

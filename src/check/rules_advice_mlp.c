@@ -48,7 +48,7 @@ static void permutation_map(rc_core *core, const rc_sizes *sizes)
         return;
     double map = sizes->n_outer * rc_sizes_row_map(core, sizes) * sizes->moe_share;
     char buf[32];
-    if (map >= rc_sizes_layer(core, sizes) / 37.0 &&
+    if (map >= sizes->moe_share * rc_sizes_experts(core, sizes, false) / 37.0 &&
         rc_sizes_is_much(rc_sizes_on_stage(sizes, map)))
         WARN_HERE(permutation_map_grows_with_experts, NULL,
                   "%g bytes a token where the top %g experts need %g: %s %s",

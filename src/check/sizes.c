@@ -172,7 +172,8 @@ void rc_sizes_find(rc_core *core, rc_sizes *out)
         return;
     }
     find_tokens(core, out);
-    find_attention(core, out);
+    if (!ON(enable_mhc_connections) && IS_NULL(experimental_attention_variant))
+        find_attention(core, out); /* other kinds of it are not counted */
     find_mlp(core, out);
     find_layers(core, out);
     find_schedule(core, out);
