@@ -98,7 +98,8 @@ RC_API rc_code rc_check_make(const rc_config *cfg, const rc_check_options *optio
                              rc_arena *mem, rc_check **out, rc_error *err);
 
 /* The same for one map of config-class fields, {num_layers: 4, ...}, of any types: what a Python
- * call would pass to TransformerConfig (or MLATransformerConfig). Core rules only. */
+ * call would pass to TransformerConfig (or MLATransformerConfig). Core rules only; RC_E_INPUT for
+ * what is no map. */
 RC_MUST_CHECK
 RC_API rc_code rc_check_make_core(const rc_doc *fields, bool is_mla,
                                   const rc_check_options *options, rc_arena *mem,

@@ -203,6 +203,9 @@ rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_opt
                            rc_arena *mem, rc_check **out, rc_error *err)
 {
     rc_core *core;
+    if (fields->kind != RC_DOC_MAP)
+        return RC_FAIL(err, RC_E_INPUT, fields->where,
+                       "the fields of a config class are a map, such as {num_layers: 4}");
     RC_TRY(rc_core_open(mem, is_mla, &core, err));
     RC_TRY(set_options(core, options, err));
     core->framework = RC_FRAMEWORK_CORE;
