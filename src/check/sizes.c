@@ -376,7 +376,8 @@ const char *rc_sizes_say_stage(const rc_sizes *sizes)
 
 bool rc_sizes_is_much(double bytes)
 {
-    return bytes >= 1024.0 * 1024.0 * 1024.0;
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    return bytes >= gib && bytes < gib * gib; /* above that it is no model's */
 }
 
 const char *rc_sizes_say(double bytes, char buf[32])
