@@ -94,8 +94,8 @@ static rc_code print_fix(job *work, const rc_check_inputs *inputs, rc_subject *s
     RC_TRY(rc_check_mend(inputs, subject, level, work->mem, &fix, &after, err));
     if (rc_args_find(work->args, "--write") && fix->child && inputs->file)
         RC_TRY(rc_check_write_yaml(subject, inputs->file, fix, work->mem, err));
-    RC_TRY(rc_say_fix(fix, subject->cfg->framework, "\n", work->mem, &text, err));
-    printf("%s%s", text, *text ? "\n" : "");
+    RC_TRY(rc_say_patch(fix, subject->cfg, work->mem, &text, err));
+    fputs(text, stdout);
     if (!after.check->is_accepted)
         fprintf(stderr, "%s: %s still needs a hand: %s\n", subject->path,
                 after.check->findings.at[after.check->first].rule,

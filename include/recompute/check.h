@@ -105,6 +105,11 @@ RC_API rc_code rc_check_make_core(const rc_doc *fields, bool is_mla,
                                   const rc_check_options *options, rc_arena *mem,
                                   rc_check **out, rc_error *err);
 
+/* The fix as lines to paste: overrides of Bridge, arguments of Megatron-LM with comments on those to
+ * leave out, and where they stand in the inputs of `cfg`; `export` of the job's environment. */
+RC_MUST_CHECK
+RC_API rc_code rc_say_patch(const rc_doc *fix, const rc_config *cfg, rc_arena *mem,
+                            const char **out, rc_error *err);
 /* A fix, or several in one map, as the framework's user writes them: "model.a=b", "--a b", "a=b". */
 RC_MUST_CHECK
 RC_API rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between,

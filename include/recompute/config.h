@@ -114,6 +114,10 @@ typedef struct rc_field_facts {
 } rc_field_facts;
 RC_API const rc_field_facts *rc_field_find(rc_field field);
 
+/* The switch of Megatron-LM's command line that sets a BOOL field to that value, as `--no-rope-fusion`
+ * for apply_rope_fusion false; false when there is none. */
+RC_API bool rc_field_switch(rc_field field, bool value, char *buf, size_t room);
+
 /* The field with that name (`num_layers`), or RC_FIELD_COUNT. */
 RC_API rc_field rc_field_find_name(const char *name);
 

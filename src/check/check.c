@@ -214,7 +214,7 @@ rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_opt
         rc_core_field field = rc_core_field_named(node->key);
         if (field >= RC_CORE_CLASS_COUNT)
             continue;
-        core->at[field] = core->given[field] = node;
+        core->at[field] = core->given[field] = core->written[field] = node;
         core->is_given[field] = true;
     }
     core->err = err;

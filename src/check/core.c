@@ -445,7 +445,7 @@ rc_code rc_core_open(rc_arena *mem, bool is_mla, rc_core **out, rc_error *err)
     for (int i = 0; i < RC_CORE_COUNT; i++) {
         bool is_switched = is_mla && i == RC_CORE_multi_latent_attention;
         RC_TRY(make_default(mem, is_switched ? "true" : fields[i].dflt, &core->at[i], err));
-        core->given[i] = core->at[i];
+        core->given[i] = core->written[i] = core->at[i];
     }
     return RC_OK;
 }

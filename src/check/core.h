@@ -44,8 +44,9 @@ typedef struct rc_hit {
 } rc_hit;
 
 typedef struct rc_core {
-    const rc_doc *at[RC_CORE_COUNT];    /* now; never NULL */
-    const rc_doc *given[RC_CORE_COUNT]; /* by the user, or the class default */
+    const rc_doc *at[RC_CORE_COUNT];      /* now; never NULL */
+    const rc_doc *given[RC_CORE_COUNT];   /* by the user, or the class default */
+    const rc_doc *written[RC_CORE_COUNT]; /* the same, before a launcher changes it */
     bool is_given[RC_CORE_COUNT];
     bool is_late[RC_CORE_COUNT]; /* only the job will know it: the value here is a stand-in */
     bool is_mla;                 /* MLATransformerConfig */

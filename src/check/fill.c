@@ -123,7 +123,7 @@ rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err)
         if (is_class_default(cfg, field))
             continue;
         RC_TRY(make_value(cfg, field, core->mem, &core->at[i], err));
-        core->given[i] = core->at[i];
+        core->given[i] = core->written[i] = core->at[i];
         core->is_given[i] = cfg->origin[field].kind != RC_FROM_DERIVED &&
                             cfg->origin[field].kind != RC_FROM_DEFAULT;
     }

@@ -111,6 +111,10 @@ static void unknown_key(rc_core *core, const near_names *names, const rc_unknown
     };
     if (key->fault == RC_KEY_LISTED)
         return;
+    if (key->fault == RC_KEY_NO_FIELD && key->instead) { /* a section */
+        rc_core_warn_key(core, RC_RULE_unknown_key, key);
+        return;
+    }
     if (key->fault != RC_KEY_NO_FIELD) {
         bool is_slip = key->fault == RC_KEY_NOT_LISTED && key->instead;
         rc_core_warn_key(core, is_slip ? RC_RULE_unknown_key : of_arguments[key->fault], key);

@@ -74,11 +74,13 @@ bool rc_say_is_given(const rc_core *core, const rc_rule_facts *rule)
 rc_level rc_say_level(const rc_core *core, const rc_hit *hit)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
-    bool is_open = (core->is_partial && is_left_open(core, rule)) || is_late(core, rule);
+    if (is_late(core, rule))
+        return rule->level == RC_LEVEL_ERROR ? RC_LEVEL_WARNING : RC_LEVEL_NOTE;
+    bool is_open = core->is_partial && is_left_open(core, rule);
     return rule->level == RC_LEVEL_ERROR && is_open ? RC_LEVEL_WARNING : rule->level;
 }
 
-static rc_code say_value(rc_text *text, const rc_doc *value, rc_error *err)
+rc_code rc_say_value(rc_text *text, const rc_doc *value, rc_error *err)
 {
     char safe[120];
     switch (value->kind) {
@@ -96,7 +98,7 @@ static rc_code say_value(rc_text *text, const rc_doc *value, rc_error *err)
     case RC_DOC_LIST:
         RC_TRY(rc_text_printf(text, err, "["));
         for (const rc_doc *item = value->child; item && text->n < 300; item = item->next) {
-            RC_TRY(say_value(text, item, err));
+            RC_TRY(rc_say_value(text, item, err));
             RC_TRY(rc_text_printf(text, err, item->next ? ", " : ""));
         }
         return rc_text_printf(text, err, "]");
@@ -106,23 +108,28 @@ static rc_code say_value(rc_text *text, const rc_doc *value, rc_error *err)
     return RC_OK;
 }
 
-/* The values at fault: those given, and the most blamed one even where it is the default. */
+/* The values at fault: those given, and the most blamed one even where it is the default. What a
+ * launcher changes is told as it was written. */
 static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_text *text,
                           rc_error *err)
 {
     const char *at = rule->fields;
+    bool is_change = strncmp(rule->raises, "sets", 4) == 0;
     int n_named = 0;
     for (rc_core_field named = next_field(&at); named != RC_CORE_COUNT && n_named < MAX_NAMED;
          named = next_field(&at)) {
         rc_core_field field = field_given(core, named);
         if (!core->is_given[field] && n_named >= 2)
             continue;
-        RC_TRY(rc_text_printf(text, err, "%s%s is ", n_named ? ", " : "",
+        RC_TRY(rc_text_printf(text, err, "%s%s is ", n_named++ ? ", " : "",
                               rc_core_field_find(field)->name));
-        RC_TRY(say_value(text, core->given[field], err));
+        if (core->is_late[field]) {
+            RC_TRY(rc_text_printf(text, err, "known when the job starts"));
+            continue;
+        }
+        RC_TRY(rc_say_value(text, is_change ? core->written[field] : core->given[field], err));
         if (!core->is_given[field])
             RC_TRY(rc_text_printf(text, err, " by default"));
-        n_named++;
     }
     return rc_text_printf(text, err, "%s", n_named ? ": " : "");
 }
@@ -165,71 +172,13 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
     if (hit->rule == RC_RULE_recompute_module_unknown && hit->item &&
         rc_label_nearest(hit->item))
         RC_TRY(rc_text_printf(&text, err, ", did you mean %s?", rc_label_nearest(hit->item)));
-    if (rule->level == RC_LEVEL_ERROR && rc_say_level(core, hit) != RC_LEVEL_ERROR)
+    const char *before = rule->level == RC_LEVEL_ERROR ? "an error, " : "";
+    if (is_late(core, rule))
+        RC_TRY(
+            rc_text_printf(&text, err, " (%sunless the job starts with other values)", before));
+    else if (*before && rc_say_level(core, hit) != RC_LEVEL_ERROR)
         RC_TRY(rc_text_printf(&text, err,
-                              is_late(core, rule)
-                                  ? " (an error, unless the job starts with other values)"
-                                  : " (an error, unless a recipe sets what is default here)"));
-    *out = text.at;
-    return RC_OK;
-}
-
-/* --- what to write instead, in the tongue of the input */
-
-static rc_code say_words(rc_text *text, const rc_doc *list, const char *between, rc_error *err)
-{
-    for (const rc_doc *item = list->child; item; item = item->next) {
-        RC_TRY(say_value(text, item, err));
-        RC_TRY(rc_text_printf(text, err, "%s", item->next ? between : ""));
-    }
-    return RC_OK;
-}
-
-/* "--recompute-modules core_attn moe", or which flag to leave out. */
-static rc_code say_flag(rc_text *text, const rc_field_facts *field, const rc_doc *value,
-                        rc_error *err)
-{
-    const char *flag = field->flag;
-    bool is_inverted = *flag == '!';
-    bool is_off = value->kind == RC_DOC_NULL || (value->kind == RC_DOC_BOOL && !value->i) ||
-                  (value->kind == RC_DOC_LIST && !value->child);
-    flag += is_inverted;
-    if (value->kind == RC_DOC_BOOL && is_inverted)
-        is_off = !is_off;
-    RC_TRY(rc_text_printf(text, err, is_off ? "no %s" : "%s", flag));
-    if (is_off || value->kind == RC_DOC_BOOL)
-        return RC_OK;
-    RC_TRY(rc_text_printf(text, err, " "));
-    return value->kind == RC_DOC_LIST ? say_words(text, value, " ", err)
-                                      : say_value(text, value, err);
-}
-
-static rc_code say_setting(rc_text *text, rc_framework framework, const rc_doc *value,
-                           rc_error *err)
-{
-    rc_field field = rc_field_find_name(value->key);
-    const rc_field_facts *facts = field == RC_FIELD_COUNT ? NULL : rc_field_find(field);
-    bool is_line = framework == RC_FRAMEWORK_MEGATRON_LM;
-    if (facts && is_line && *facts->flag)
-        return say_flag(text, facts, value, err);
-    bool has_key = facts && framework == RC_FRAMEWORK_BRIDGE && *facts->key;
-    RC_TRY(rc_text_printf(text, err, "%s=", has_key ? facts->key : value->key));
-    if (value->kind != RC_DOC_LIST)
-        return say_value(text, value, err);
-    RC_TRY(rc_text_printf(text, err, "["));
-    RC_TRY(say_words(text, value, ",", err));
-    return rc_text_printf(text, err, "]");
-}
-
-rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between,
-                   rc_arena *mem, const char **out, rc_error *err)
-{
-    rc_text text = {.mem = mem};
-    RC_TRY(rc_text_printf(&text, err, "%s", ""));
-    for (const rc_doc *value = fix ? fix->child : NULL; value; value = value->next) {
-        RC_TRY(say_setting(&text, framework, value, err));
-        RC_TRY(rc_text_printf(&text, err, "%s", value->next ? between : ""));
-    }
+                              " (an error, unless a recipe sets what is default here)"));
     *out = text.at;
     return RC_OK;
 }
@@ -259,6 +208,8 @@ static rc_code say_fix(const rc_core *core, const rc_rule_facts *rule, const rc_
 {
     const char *settings, *words = rc_fix_words(rule);
     RC_TRY(rc_say_fix(fix, core->framework, " ", core->mem, &settings, err));
+    if (*settings && words && strncmp(words, settings, strlen(settings)) == 0)
+        return rc_arena_printf(core->mem, out, err, "%s", words);
     if (*settings && words)
         return rc_arena_printf(core->mem, out, err,
                                strncmp(words, "or ", 3) == 0 ? "%s, %s" : "%s; %s", settings,

@@ -2,12 +2,16 @@
 #ifndef RC_CHECK_SAY_H
 #define RC_CHECK_SAY_H
 
+#include "base/text.h"
 #include "check/core.h"
 
 /* The rule's level; a warning where a fragment of a config leaves unset what the rule reads. */
 rc_level rc_say_level(const rc_core *core, const rc_hit *hit);
 /* Does the input set any of the rule's fields? */
 bool rc_say_is_given(const rc_core *core, const rc_rule_facts *rule);
+/* A value as one writes it: null, 4, [a, b]. */
+RC_MUST_CHECK
+rc_code rc_say_value(rc_text *text, const rc_doc *value, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
                        const rc_doc **fix, rc_error *err);

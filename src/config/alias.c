@@ -43,6 +43,36 @@ rc_aliases rc_aliases_find(rc_tongue tongue)
     return (rc_aliases){hf_rows, sizeof hf_rows / sizeof *hf_rows};
 }
 
+static bool say_switch(const char *name, char *buf, size_t room)
+{
+    size_t n = strlen(name), n_dashes = name[0] == '-' ? 0 : 2;
+    if (n + n_dashes + 1 > room)
+        return false;
+    memcpy(buf, "--", 2);
+    for (size_t i = 0; i <= n; i++)
+        buf[n_dashes + i] = name[i] == '_' ? '-' : name[i];
+    return true;
+}
+
+bool rc_field_switch(rc_field field, bool value, char *buf, size_t room)
+{
+    const rc_field_facts *facts = rc_field_find(field);
+    if (facts->type != RC_FIELD_TYPE_BOOL)
+        return false;
+    if (*facts->flag && value == (*facts->flag != '!'))
+        return say_switch(facts->flag + (*facts->flag == '!'), buf, room);
+    size_t n = strlen(facts->name);
+    for (size_t i = 0; i < sizeof args_rows / sizeof *args_rows; i++) {
+        const rc_alias *row = &args_rows[i];
+        bool is_it = strcmp(row->when, "true") == 0 &&
+                     strncmp(row->settings, facts->name, n) == 0 && row->settings[n] == '=' &&
+                     strcmp(row->settings + n + 1, value ? "true" : "false") == 0;
+        if (is_it)
+            return say_switch(row->name, buf, room);
+    }
+    return false;
+}
+
 rc_code rc_maker_prepare_aliases(rc_maker *maker, rc_tongue tongue, rc_error *err)
 {
     rc_names *names = &maker->aliases[tongue];

@@ -10,9 +10,11 @@
 #include "config/make.h"
 #include "config/value.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
-enum { MAX_PATH_BYTES = 512, MAX_HOPS = 8 };
+enum { MAX_PATH_BYTES = 512, MAX_HOPS = 8, MAX_NEAREST = 64 };
 
 /* The node that "${a.b}" refers to, in the last input that has it; NULL for anything else. */
 static const rc_doc *find_interpolated(const rc_maker *maker, const rc_doc *node)
@@ -145,6 +147,39 @@ static rc_code read_prefix(rc_maker *maker, const rc_doc *node, const char *path
                    path);
 }
 
+/* Sections of Bridge's ConfigContainer (training/config.py) in which no setting of ours stands. */
+static const char *const other_sections[] = {
+    "tokenizer",      "profiling",         "straggler",  "nvrx_straggler", "ft",         "rng",
+    "tensor_inspect", "inprocess_restart", "validation", "inference",      "perf_matrix"};
+
+/* `modle: {...}`: the section it is a slip of, or NULL. */
+static const char *find_section(const rc_maker *maker, const char *typed)
+{
+    const char *names[RC_FIELD_COUNT + sizeof other_sections / sizeof *other_sections];
+    size_t n = 0;
+    for (; n < sizeof other_sections / sizeof *other_sections; n++)
+        names[n] = other_sections[n];
+    for (size_t i = 0; i < maker->prefixes.n_room && n < RC_FIELD_COUNT; i++)
+        if (maker->prefixes.slots[i].name && !strchr(maker->prefixes.slots[i].name, '.'))
+            names[n++] = maker->prefixes.slots[i].name;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], typed) == 0)
+            return NULL;
+    size_t n_letters = strlen(typed), most = n_letters < 4 ? 0 : n_letters < 8 ? 1 : 2;
+    const char *nearest = rc_text_nearest(typed, names, n);
+    return nearest && rc_text_distance(typed, nearest) <= most ? nearest : NULL;
+}
+
+/* A map that is no section: perhaps a slip of one, with all its settings unread. */
+static rc_code note_section(rc_maker *maker, const rc_doc *node, rc_error *err)
+{
+    rc_unknown_key unknown = {
+        .path = node->key, .where = node->key_where, .field = RC_FIELD_COUNT};
+    if (maker->n_unlisted++ < MAX_NEAREST)
+        unknown.instead = find_section(maker, node->key);
+    return rc_maker_note(maker, unknown, err);
+}
+
 static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, rc_error *err)
 {
     int field = rc_names_find(&maker->keys, path);
@@ -159,6 +194,8 @@ static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, r
         return read_prefix(maker, node, path, field >= 0 || alias, err);
     if (field >= 0 || alias || strncmp(path, "env.", 4) == 0)
         return RC_OK; /* any variable may stand in an environment */
+    if (node->kind == RC_DOC_MAP && !strchr(path, '.'))
+        return note_section(maker, node, err);
     return rc_maker_note_unknown(maker, path, node->key_where, err);
 }
 

@@ -119,18 +119,42 @@ static rc_code adapt_model_args(rc_nodes *nodes, rc_doc *from, rc_doc **out, rc_
     return RC_OK;
 }
 
+static rc_doc *find_map(rc_doc *map, const char *key)
+{
+    for (rc_doc *node = map->child; node; node = node->next)
+        if (node->kind == RC_DOC_MAP && strcmp(node->key, key) == 0)
+            return node;
+    return NULL;
+}
+
+/* Bridge's files of settings for benchmarks have the sections under ConfigContainer, beside what
+ * only its scripts read; those for its model zoo have the environment under ENV_VARS. */
+static void adapt_bridge(rc_doc **doc)
+{
+    rc_doc *inner = find_map(*doc, "ConfigContainer");
+    if (inner)
+        *doc = inner;
+    rc_doc *env = find_map(*doc, "ENV_VARS");
+    if (env && !rc_doc_find(*doc, "env"))
+        env->key = "env";
+}
+
 /* What other programs write without sections, under a section that names its tongue. */
 static rc_code adapt(rc_arena *mem, rc_doc **doc, rc_error *err)
 {
     rc_nodes nodes = {.mem = mem};
     rc_doc *root, *inner, *old = *doc;
+    if (old->kind != RC_DOC_MAP)
+        return RC_OK;
     const rc_doc *model_args = rc_doc_find(old, "MODEL_ARGS");
     const rc_doc *type = rc_doc_find(old, "model_type");
     bool is_hf = !rc_doc_find(old, "model") &&
                  ((type && type->kind == RC_DOC_STRING) || rc_doc_find(old, "architectures"));
     bool is_test = model_args && model_args->kind == RC_DOC_MAP;
-    if (!is_hf && !is_test)
+    if (!is_hf && !is_test) {
+        adapt_bridge(doc);
         return RC_OK;
+    }
     RC_TRY(rc_nodes_add(&nodes, RC_DOC_MAP, old->where, &root, err));
     *doc = root;
     if (is_hf) {
