@@ -18,12 +18,28 @@ static void core_attention_raises(rc_core *core, const rc_sizes *sizes)
         WARN_ITEM(core_attn_raises_memory, "core_attn");
 }
 
+/* The statistics of the softmax, and the second output of batched flash attention. */
+static void core_attention_frees(rc_core *core, const rc_sizes *sizes)
+{
+    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
+    bool is_batched = is_flash && sizes->n_tokens > sizes->sequence;
+    double freed = sizes->n_tokens * sizes->heads * (is_batched ? 4.0 + 2.0 * sizes->dv : 4.0);
+    double layer = rc_sizes_whole_layer(core, sizes);
+    char buf[32], layer_buf[32];
+    if (layer > 0.0)
+        WARN_HERE(core_attn_with_fused_attention, "core_attn",
+                  "%s of the %s that a layer keeps", rc_sizes_say(freed, buf),
+                  rc_sizes_say(layer, layer_buf));
+    else
+        WARN_ITEM(core_attn_with_fused_attention, "core_attn");
+}
+
 static void core_attention(rc_core *core, const rc_sizes *sizes)
 {
     if (!RECOMPUTES("core_attn"))
         return;
     if (rc_sizes_has_fused_attention(core) && !RECOMPUTES("mla_up_proj")) {
-        WARN_ITEM(core_attn_with_fused_attention, "core_attn");
+        core_attention_frees(core, sizes);
         if (IS(position_embedding_type, "rope") && !ON(multi_latent_attention) &&
             !ON(fused_single_qkv_rope))
             core_attention_raises(core, sizes);
@@ -104,13 +120,20 @@ static void experts_activation(rc_core *core)
 }
 
 /* A replay runs what its region runs, messages to other ranks too. */
-static void replayed_messages(rc_core *core)
+static void replayed_messages(rc_core *core, const rc_sizes *sizes)
 {
+    double sent = 2.0 * sizes->n_outer * sizes->k * sizes->moe_width;
+    char buf[32];
     bool is_experts = RECOMPUTES("moe") || rc_core_is_full(core);
     bool is_any =
         rc_core_is_full(core) || (rc_core_is_selective(core) && ON(recompute_modules));
-    if (is_experts && ON(num_moe_experts) && ABOVE(expert_model_parallel_size, 1))
-        WARN(replay_repeats_dispatch);
+    if (is_experts && ON(num_moe_experts) && ABOVE(expert_model_parallel_size, 1)) {
+        if (sent > 0.0)
+            WARN_HERE(replay_repeats_dispatch, NULL,
+                      "up to %s each way, a layer and micro-batch", rc_sizes_say(sent, buf));
+        else
+            WARN(replay_repeats_dispatch);
+    }
     if (is_any && !IS_NULL(gtp_weight_remat_size) && ABOVE(gtp_weight_remat_size, 1))
         WARN(replay_gathers_weights);
 }
@@ -133,7 +156,7 @@ static void captured_labels(rc_core *core)
 void rc_advice_labels(rc_core *core, const rc_sizes *sizes)
 {
     core_attention(core, sizes);
-    replayed_messages(core);
+    replayed_messages(core, sizes);
     label_without_layer(core);
     nested_labels(core);
     layer_norm(core);

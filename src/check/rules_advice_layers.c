@@ -26,20 +26,20 @@ static double peak_of_groups(rc_core *core, const rc_sizes *sizes, double group)
 }
 
 /* What backward's transients add is the same for all groups and not counted: within a twentieth two
- * groups are alike. */
+ * groups are alike. Where many micro-batches wait, even one group for all may be the best. */
 static void uniform_groups(rc_core *core, const rc_sizes *sizes, double n_layers, double group)
 {
     double peak = peak_of_groups(core, sizes, group), least = peak_of_groups(core, sizes, 1.0);
     bool is_known = rc_sizes_whole_layer(core, sizes) > 0.0 && sizes->chunk > 0.0;
     char buf[32], least_buf[32];
-    if (group >= n_layers && is_known)
+    if (group >= n_layers && is_known && peak > least)
         WARN_HERE(uniform_group_covers_stage, NULL,
                   "activations peak at about %s %s, with groups of 1 at %s",
                   rc_sizes_say(peak, buf), rc_sizes_say_stage(sizes),
                   rc_sizes_say(least, least_buf));
-    else if (group >= n_layers)
+    else if (group >= n_layers && !is_known)
         WARN(uniform_group_covers_stage);
-    else if (group > 1.0 && is_known && peak > 1.05 * least)
+    else if (group > 1.0 && group < n_layers && is_known && peak > 1.05 * least)
         WARN_HERE(uniform_group_raises_peak, NULL,
                   "groups of %g peak at about %s %s, groups of 1 at %s", group,
                   rc_sizes_say(peak, buf), rc_sizes_say_stage(sizes),
