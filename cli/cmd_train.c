@@ -20,13 +20,18 @@ static const rc_option options[] = {
     {"--quiet", NULL, "no progress, only the result", false},
 };
 
-/* A signal handler can reach nothing but a global: C gives it no argument. SA_RESETHAND makes the
- * second signal end the process as if there were no handler. */
+/* A signal handler can reach nothing but a global: C gives it no argument. */
 static volatile sig_atomic_t signal_seen;
 
-static void on_signal(int signal)
+/* The second signal, of either kind, ends the process as if there were no handler. */
+static void on_signal(int number)
 {
-    signal_seen = signal;
+    if (signal_seen) {
+        struct sigaction none = {.sa_handler = SIG_DFL};
+        sigaction(number, &none, NULL);
+        raise(number);
+    }
+    signal_seen = number;
 }
 
 static bool is_stopping(void *user)
@@ -38,8 +43,7 @@ static bool is_stopping(void *user)
 /* A signal that was ignored when the program started (nohup, a background job) stays ignored. */
 static void catch_signal(int signal)
 {
-    struct sigaction before,
-        action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     if (sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(signal, &action, NULL);
