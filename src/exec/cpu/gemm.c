@@ -1,7 +1,9 @@
 /* gemm.c — the one door to the math library. */
+#define _POSIX_C_SOURCE 200809L
 #include "exec/cpu/gemm.h"
 
 #include <omp.h>
+#include <signal.h>
 #include <string.h>
 
 #if defined(RC_GEMM_DNNL)
@@ -67,8 +69,22 @@ const char *rc_gemm_name(void)
 }
 #endif
 
+/* oneDNN's kernels move the stack pointer into a buffer on the heap that has no room below it. A
+ * signal handler that runs then writes its frame, some kilobytes, over whatever lies there. So no
+ * handler runs on a thread inside a product: the calling one blocks signals meanwhile, and those
+ * of the pool always do (rc_gemm_block_signals). A signal waits at most for one product. */
+void rc_gemm_block_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, NULL); /* fails for a wrong first argument only */
+}
+
 void rc_gemm_run(const rc_gemm *gemm, int n_threads)
 {
+    sigset_t all, mask;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
     /* The library asks OpenMP how many threads there are. */
     const int before = omp_get_max_threads();
     const bool is_set = !omp_in_parallel() && before != n_threads;
@@ -77,4 +93,5 @@ void rc_gemm_run(const rc_gemm *gemm, int n_threads)
     product(gemm);
     if (is_set)
         omp_set_num_threads(before);
+    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }

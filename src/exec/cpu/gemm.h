@@ -27,6 +27,9 @@ rc_code rc_gemm_open(rc_error *err);
 
 void rc_gemm_run(const rc_gemm *gemm, int n_threads);
 
+/* The calling thread takes no signal from now on; for threads that the library may run on. */
+void rc_gemm_block_signals(void);
+
 /* The library's name, for reports. */
 const char *rc_gemm_name(void);
 

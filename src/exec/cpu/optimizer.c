@@ -1,10 +1,12 @@
 /* optimizer.c — AdamW, the gradient's norm, and the threads' floating-point mode. */
 #include "exec/cpu/optimizer.h"
 
+#include "exec/cpu/gemm.h"
 #include "exec/cpu/operand.h"
 #include "op/scratch.h"
 
 #include <math.h>
+#include <omp.h>
 
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -29,7 +31,11 @@ void rc_cpu_prepare_threads(int n_threads)
 {
     flush_denormals(); /* LLVM's runtime hands the caller's mode to the pool at every region */
 #pragma omp parallel num_threads(n_threads)
-    flush_denormals();
+    {
+        flush_denormals();
+        if (omp_get_thread_num() != 0)
+            rc_gemm_block_signals();
+    }
 }
 
 /* 8 lanes of double, then blocks in order: the order of the sum never depends on the threads. */

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /* Denormals become zero in the calling thread and in the pool of n_threads OpenMP workers (each
- * has its own mode register). Called once before the first kernel. */
+ * has its own mode register), and the workers take no signals: the math library may run on them
+ * (gemm.c). Called once before the first kernel. */
 void rc_cpu_prepare_threads(int n_threads);
 
 /* Sum of squares of n elements, in double and in an order that depends on n alone.

@@ -1,0 +1,98 @@
+/* test_signals.c — signal handlers run on a stack of their thread, never inside a matrix product, whose
+ * kernels put the stack pointer elsewhere (src/exec/cpu/gemm.c).
+ */
+#define _GNU_SOURCE /* pthread_getattr_np */
+#include "exec/cpu/gemm.h"
+#include "exec/cpu/optimizer.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include <cmocka.h>
+
+enum { N = 96, MOST_PRODUCTS = 200000, ENOUGH_SIGNALS = 300 };
+
+static pthread_t main_thread;
+static char *stack_low, *stack_high;
+static volatile sig_atomic_t n_seen, n_elsewhere;
+
+static void on_alarm(int number)
+{
+    char here;
+    (void)number;
+    n_seen++;
+    if (!pthread_equal(pthread_self(), main_thread) || &here < stack_low || &here > stack_high)
+        n_elsewhere++;
+}
+
+static void find_stack(void)
+{
+    pthread_attr_t attr;
+    void *low;
+    size_t n;
+    main_thread = pthread_self();
+    assert_int_equal(pthread_getattr_np(main_thread, &attr), 0);
+    assert_int_equal(pthread_attr_getstack(&attr, &low, &n), 0);
+    pthread_attr_destroy(&attr);
+    stack_low = low;
+    stack_high = stack_low + n;
+}
+
+static void alarm_every(long microseconds)
+{
+    struct itimerval timer = {.it_interval.tv_usec = microseconds,
+                              .it_value.tv_usec = microseconds};
+    assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
+}
+
+/* Signals come five thousand times a second while products run on `n_threads`. */
+static void storm(int n_threads)
+{
+    static float a[N * N], b[N * N], c[N * N];
+    rc_gemm gemm = {.m = N,
+                    .n = N,
+                    .k = N,
+                    .alpha = 1,
+                    .a = a,
+                    .lda = N,
+                    .b = b,
+                    .ldb = N,
+                    .c = c,
+                    .ldc = N};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    sigset_t before, after;
+    n_seen = n_elsewhere = 0;
+    rc_cpu_prepare_threads(n_threads);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    alarm_every(200);
+    for (int i = 0; i < MOST_PRODUCTS && n_seen < ENOUGH_SIGNALS; i++)
+        rc_gemm_run(&gemm, n_threads);
+    alarm_every(0);
+    assert_int_equal(n_elsewhere, 0);
+    assert_true(n_seen > 0); /* they are put off, not lost */
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+    for (int number = 1; number < NSIG; number++) /* and the caller's mask is as it was */
+        assert_int_equal(sigismember(&before, number), sigismember(&after, number));
+}
+
+static void no_handler_runs_inside_a_product(void **state)
+{
+    rc_error err = {0};
+    (void)state;
+    find_stack();
+    assert_int_equal(rc_gemm_open(&err), RC_OK);
+    for (int n_threads = 1; n_threads <= 3; n_threads++)
+        storm(n_threads);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_handler_runs_inside_a_product)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
