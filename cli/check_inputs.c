@@ -64,7 +64,9 @@ static rc_code add_folder(gatherer *work, const char *path, int depth, rc_error 
         const char *full;
         if (entry->d_name[0] == '.')
             continue;
-        code = rc_arena_printf(work->mem, &full, err, "%s/%s", path, entry->d_name);
+        bool has_slash = path[strlen(path) - 1] == '/';
+        code = rc_arena_printf(work->mem, &full, err, "%s%s%s", path, has_slash ? "" : "/",
+                               entry->d_name);
         if (code != RC_OK)
             break;
         if (rc_path_is_directory(full))
@@ -82,6 +84,9 @@ static rc_code add_file_or_folder(gatherer *work, const char *path, rc_error *er
     if (strcmp(path, "-") == 0 || !rc_path_is_directory(path))
         return add_path(work, path, err);
     RC_TRY(add_folder(work, path, 0, err));
+    if (work->plan->n_paths == n_before)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "%s: no file here ends in .yaml, .yml, .json or .sh", path);
     qsort(work->plan->paths + n_before, work->plan->n_paths - n_before,
           sizeof *work->plan->paths, compare_paths);
     return RC_OK;

@@ -72,13 +72,8 @@ static void layer_counts(rc_core *core, const rc_sizes *sizes)
 }
 
 /* The first layers of a chunk are recomputed; the rest is what waits in the pipeline. */
-static void block_tail(rc_core *core, const rc_sizes *sizes)
+static void block_tail(rc_core *core, const rc_sizes *sizes, double n_layers)
 {
-    double n_layers = chunk_layers(core);
-    if (!rc_core_is_full(core) || !IS(recompute_method, "block") ||
-        IS_NULL(recompute_num_layers) || !ABOVE(pipeline_model_parallel_size, 1) ||
-        !ABOVE(recompute_num_layers, 0) || !BELOW(recompute_num_layers, n_layers))
-        return;
     double n_left = n_layers - NUMBER(recompute_num_layers);
     double kept = n_left * sizes->v * sizes->n_held * rc_sizes_whole_layer(core, sizes);
     char buf[32];
@@ -88,6 +83,18 @@ static void block_tail(rc_core *core, const rc_sizes *sizes)
                   n_left, n_layers, rc_sizes_say(kept, buf));
     else
         WARN(block_leaves_tail);
+}
+
+static void block_layers(rc_core *core, const rc_sizes *sizes)
+{
+    double n_layers = chunk_layers(core);
+    if (!rc_core_is_full(core) || !IS(recompute_method, "block") ||
+        IS_NULL(recompute_num_layers) || !ABOVE(recompute_num_layers, 0) || !(n_layers > 0.0))
+        return;
+    if (ABOVE(recompute_num_layers, n_layers))
+        WARN_HERE(block_covers_chunk, NULL, "%g layers", n_layers);
+    if (BELOW(recompute_num_layers, n_layers) && ABOVE(pipeline_model_parallel_size, 1))
+        block_tail(core, sizes, n_layers);
 }
 
 /* A quarter more than plain 1F1B: less is what people pay for a smaller bubble, knowing it. */
@@ -127,7 +134,7 @@ static void hybrid_symbols(rc_core *core)
 void rc_advice_layers(rc_core *core, const rc_sizes *sizes)
 {
     layer_counts(core, sizes);
-    block_tail(core, sizes);
+    block_layers(core, sizes);
     interleaving(core, sizes);
     hybrid_symbols(core);
 }
