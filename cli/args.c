@@ -142,15 +142,7 @@ void rc_error_print(const rc_error *err, bool has_trace, FILE *to)
     else
         fprintf(to, "recompute: ");
     fprintf(to, "%s\n", rc_text_printable(err->msg, strlen(err->msg), safe, sizeof safe));
-    if (where->text && where->line) {
-        size_t n = strcspn(where->text, "\r\n");
-        fprintf(to, "%5d | %s\n", where->line,
-                rc_text_printable(where->text, n < 200 ? n : 200, safe, sizeof safe));
-        fprintf(to, "      | %*s", where->col > 0 && where->col < 200 ? where->col - 1 : 0, "");
-        for (int i = 0; i < (where->n_cols > 0 && where->n_cols < 80 ? where->n_cols : 1); i++)
-            fputc('^', to);
-        fputc('\n', to);
-    }
+    rc_line_print(where, to);
     if (has_trace && err->raised_at)
         fprintf(to, "raised at %s\n", err->raised_at);
 }

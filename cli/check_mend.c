@@ -281,10 +281,17 @@ static rc_code add_edits(editor *ed, const rc_subject *subject, const rc_doc *fi
         const char *text;
         rc_field field = rc_field_find_name(value->key);
         RC_TRY(value_text(value, ed->mem, &text, err));
-        const rc_doc *node = rc_doc_find_path(file, rc_field_find(field)->key);
+        const rc_origin *origin = &subject->cfg->origin[field];
+        const char *key = origin->through ? origin->through : rc_field_find(field)->key;
+        const rc_doc *node = rc_doc_find_path(file, key);
         RC_TRY(refuse_elsewhere(ed, subject, field, err));
-        if (!node && subject->cfg->origin[field].kind == RC_FROM_FILE)
-            node = subject->cfg->origin[field].node; /* under another name */
+        if (origin->through && !strchr(key, '.'))
+            return RC_FAIL(
+                err, RC_E_UNSUPPORTED, origin->where,
+                "%s: %s sets %s, which is not written there; --fix prints what to change",
+                ed->path, key, rc_field_find(field)->name);
+        if (!node && origin->kind == RC_FROM_FILE)
+            node = origin->node; /* under another name */
         if (node && node->key)
             RC_TRY(edit_value(ed, node, value, text, err));
         else

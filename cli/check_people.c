@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { MAX_LINE = 160 }; /* bytes of a source line shown */
-
 static const char *colour_of(rc_level level, const rc_check_show *show)
 {
     static const char *const colours[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m"};
@@ -17,28 +15,6 @@ static void write_safe(const char *text, size_t n, FILE *to)
 {
     char safe[1024];
     fputs(rc_text_printable(text, n, safe, sizeof safe), to);
-}
-
-/* The source line, or the part of a long one around the column. */
-static void write_line(const rc_where *where, FILE *to)
-{
-    if (!where->text || !where->line)
-        return;
-    size_t n = strcspn(where->text, "\r\n"), start = 0;
-    size_t col = where->col > 0 ? (size_t)where->col - 1 : 0;
-    size_t width = where->n_cols > 0 ? (size_t)where->n_cols : 1;
-    if (col > n)
-        return;
-    if (col + width > MAX_LINE)
-        start = col > MAX_LINE / 4 ? col - MAX_LINE / 4 : 0;
-    size_t n_shown = n - start < MAX_LINE ? n - start : MAX_LINE;
-    fprintf(to, "%5d | %s", where->line, start ? "..." : "");
-    write_safe(where->text + start, n_shown, to);
-    fprintf(to, "%s\n      | %*s", start + n_shown < n ? "..." : "",
-            (int)(col - start + (start ? 3 : 0)), "");
-    for (size_t i = 0; i < width && col - start + i < n_shown + 1; i++)
-        fputc('^', to);
-    fputc('\n', to);
 }
 
 static void write_where(const rc_subject *subject, const rc_where *where, FILE *to)
@@ -58,7 +34,7 @@ static void write_finding(const rc_subject *subject, size_t i, const rc_check_sh
     fprintf(to, "%s%s%s: %s [%s]\n", colour_of(finding->level, show),
             rc_level_name(finding->level), show->has_colour ? "\033[0m" : "", finding->reason,
             finding->rule);
-    write_line(&finding->where, to);
+    rc_line_print(&finding->where, to);
     if (finding->fix)
         fprintf(to, "      write instead: %s\n", finding->fix);
     if (finding->source)
@@ -101,7 +77,7 @@ void rc_check_write_people(const rc_subject *subject, const rc_check_show *show,
     if (subject->unreadable) {
         write_where(subject, &subject->where, to);
         fprintf(to, "%s\n", subject->unreadable);
-        write_line(&subject->where, to);
+        rc_line_print(&subject->where, to);
         return;
     }
     if (show->has_origins)

@@ -52,6 +52,8 @@ RC_MUST_CHECK
 rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena *mem,
                       rc_args *out, rc_error *err);
 
+/* Prints the source line and carets under what is meant; nothing where the line is unknown. */
+void rc_line_print(const rc_where *where, FILE *to);
 /* Prints an error as "file:line:col: message", the source line and a caret. */
 void rc_error_print(const rc_error *err, bool has_trace, FILE *to);
 void rc_command_print_help(const rc_command *command, FILE *to);

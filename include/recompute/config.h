@@ -62,6 +62,9 @@ typedef struct rc_origin {
     rc_where where; /* of the value in the user's input */
     const rc_doc
         *node; /* the raw value, NULL for defaults: its kind tells 2 from 2.0 and true */
+    const char
+        *through; /* "mixed_precision.fp8": the key of Bridge that wins over the field's own; or
+                            NULL */
 } rc_origin;
 
 /* What is wrong with a key. Megatron-LM's parser stops at an argument that it does not list, and at

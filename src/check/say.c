@@ -206,8 +206,10 @@ static rc_code say_nearest(const rc_core *core, const rc_hit *hit, const char **
 static rc_code say_fix(const rc_core *core, const rc_rule_facts *rule, const rc_doc *fix,
                        const char **out, rc_error *err)
 {
+    rc_text text = {.mem = core->mem};
     const char *settings, *words = rc_fix_words(rule);
-    RC_TRY(rc_say_fix(fix, core->framework, " ", core->mem, &settings, err));
+    RC_TRY(rc_say_settings(fix, core->cfg, core->framework, " ", &text, err));
+    settings = text.at;
     if (*settings && words && strncmp(words, settings, strlen(settings)) == 0)
         return rc_arena_printf(core->mem, out, err, "%s", words);
     if (*settings && words)

@@ -12,6 +12,11 @@ bool rc_say_is_given(const rc_core *core, const rc_rule_facts *rule);
 /* A value as one writes it: null, 4, [a, b]. */
 RC_MUST_CHECK
 rc_code rc_say_value(rc_text *text, const rc_doc *value, rc_error *err);
+/* The settings of a fix, in the tongue of the framework; `cfg` may be NULL: then no section of Bridge
+ * is known to win over a setting's own key. */
+RC_MUST_CHECK
+rc_code rc_say_settings(const rc_doc *fix, const rc_config *cfg, rc_framework framework,
+                        const char *between, rc_text *text, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
                        const rc_doc **fix, rc_error *err);

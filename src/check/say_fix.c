@@ -64,8 +64,20 @@ static rc_code say_variable(rc_text *text, const char *key, const rc_doc *value,
     return rc_say_value(text, value, err);
 }
 
-static rc_code say_setting(rc_text *text, rc_framework framework, const rc_doc *value,
-                           rc_error *err)
+/* "mixed_precision.fp8" where that section wins over the model's own key. */
+static rc_code say_through(rc_text *text, const char *through, const char *key,
+                           const rc_doc *value, rc_error *err)
+{
+    const char *dot = strrchr(key, '.');
+    if (strchr(through, '.'))
+        return say_override(text, through, value, err);
+    RC_TRY(rc_text_printf(text, err, "%s.", through));
+    return say_override(text, dot ? dot + 1 : key, value, err);
+}
+
+/* `cfg` may be NULL: then no section wins over another. */
+static rc_code say_setting(rc_text *text, rc_framework framework, const rc_config *cfg,
+                           const rc_doc *value, rc_error *err)
 {
     rc_field field = rc_field_find_name(value->key);
     bool is_said = false;
@@ -79,19 +91,29 @@ static rc_code say_setting(rc_text *text, rc_framework framework, const rc_doc *
         if (!is_said && *flag && is_off(value) != (*facts->flag == '!'))
             return rc_text_printf(text, err, "no %s", flag);
     }
+    const char *through = cfg ? cfg->origin[field].through : NULL;
+    if (!is_said && through && framework == RC_FRAMEWORK_BRIDGE)
+        return say_through(text, through, facts->key, value, err);
     bool has_key = framework == RC_FRAMEWORK_BRIDGE && *facts->key;
     return is_said ? RC_OK : say_override(text, has_key ? facts->key : value->key, value, err);
+}
+
+rc_code rc_say_settings(const rc_doc *fix, const rc_config *cfg, rc_framework framework,
+                        const char *between, rc_text *text, rc_error *err)
+{
+    RC_TRY(rc_text_printf(text, err, "%s", ""));
+    for (const rc_doc *value = fix ? fix->child : NULL; value; value = value->next) {
+        RC_TRY(say_setting(text, framework, cfg, value, err));
+        RC_TRY(rc_text_printf(text, err, "%s", value->next ? between : ""));
+    }
+    return RC_OK;
 }
 
 rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between,
                    rc_arena *mem, const char **out, rc_error *err)
 {
     rc_text text = {.mem = mem};
-    RC_TRY(rc_text_printf(&text, err, "%s", ""));
-    for (const rc_doc *value = fix ? fix->child : NULL; value; value = value->next) {
-        RC_TRY(say_setting(&text, framework, value, err));
-        RC_TRY(rc_text_printf(&text, err, "%s", value->next ? between : ""));
-    }
+    RC_TRY(rc_say_settings(fix, NULL, framework, between, &text, err));
     *out = text.at;
     return RC_OK;
 }
@@ -165,14 +187,13 @@ rc_code rc_say_patch(const rc_doc *fix, const rc_config *cfg, rc_arena *mem, con
     rc_text text = {.mem = mem};
     RC_TRY(rc_text_printf(&text, err, "%s", ""));
     for (const rc_doc *value = fix ? fix->child : NULL; value; value = value->next) {
-        bool is_line = cfg->framework == RC_FRAMEWORK_MEGATRON_LM &&
-                       rc_field_find_name(value->key) != RC_FIELD_COUNT;
-        if (is_line) {
+        rc_field field = rc_field_find_name(value->key);
+        if (cfg->framework == RC_FRAMEWORK_MEGATRON_LM && field != RC_FIELD_COUNT) {
             RC_TRY(say_line(&text, cfg, value, err));
-        } else {
-            RC_TRY(say_setting(&text, cfg->framework, value, err));
-            RC_TRY(rc_text_printf(&text, err, "\n"));
+            continue;
         }
+        RC_TRY(say_setting(&text, cfg->framework, cfg, value, err));
+        RC_TRY(rc_text_printf(&text, err, "\n"));
     }
     *out = text.at;
     return RC_OK;

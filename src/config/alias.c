@@ -166,15 +166,20 @@ rc_code rc_maker_read_names(rc_maker *maker, const rc_doc *map, rc_error *err)
     return RC_OK;
 }
 
-static rc_code read_hf_key(rc_maker *maker, const rc_doc *node, rc_error *err)
+/* `has_rms_norm`: a family that no row names is like Llama's in what its file leaves out. */
+static rc_code read_hf_key(rc_maker *maker, const rc_doc *node, bool has_rms_norm,
+                           rc_error *err)
 {
     const rc_alias *row = rc_maker_find_alias(maker, RC_TONGUE_HF, node->key);
     bool is_known = false;
-    if (row && strpbrk(row->settings, "*#")) /* reads other fields */
+    if (row &&
+        strpbrk(row->settings, "*#<%")) /* reads other fields, or is taken back by others */
         return rc_maker_defer(maker, RC_TONGUE_HF, row, node, err);
     if (row)
         RC_TRY(rc_maker_apply(maker, RC_TONGUE_HF, row, node, &is_known, err));
     bool is_strange = !is_known && strcmp(node->key, "model_type") == 0;
+    if (is_strange && has_rms_norm)
+        RC_TRY(rc_maker_apply_settings(maker, "@llama", node, 0, err));
     return is_strange ? rc_maker_note_unknown(maker, "model_type", node->where, err) : RC_OK;
 }
 
@@ -195,11 +200,12 @@ rc_code rc_maker_read_hf(rc_maker *maker, const rc_doc *map, rc_error *err)
 {
     RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_HF, err));
     const rc_doc *type = rc_doc_find(map, "model_type");
+    bool has_rms_norm = rc_doc_find(map, "rms_norm_eps") != NULL;
     if (type)
-        RC_TRY(read_hf_key(maker, type, err));
+        RC_TRY(read_hf_key(maker, type, has_rms_norm, err));
     for (const rc_doc *node = map->child; node; node = node->next)
         if (node != type && !is_inner(node))
-            RC_TRY(read_hf_key(maker, node, err));
+            RC_TRY(read_hf_key(maker, node, false, err));
     for (const rc_doc *node = map->child; node; node = node->next)
         if (is_inner(node))
             RC_TRY(rc_maker_read_hf(maker, node, err));

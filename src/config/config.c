@@ -56,7 +56,9 @@ rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const 
         return rc_maker_note_value(maker, field, shown, node->where, err);
     if (maker->n_late_values)
         rc_maker_forget_value(maker, field);
-    return rc_value_set(maker->cfg, field, value, maker->kind, shown, maker->mem, err);
+    RC_TRY(rc_value_set(maker->cfg, field, value, maker->kind, shown, maker->mem, err));
+    maker->cfg->origin[field].through = maker->through;
+    return RC_OK;
 }
 
 rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err)
@@ -90,20 +92,27 @@ rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err)
     return RC_OK;
 }
 
+static rc_code push_late(rc_late **list, size_t *n, size_t *n_room, rc_late late, rc_arena *mem,
+                         rc_error *err)
+{
+    if (*n == *n_room) {
+        size_t larger_room = *n_room ? *n_room * 2 : 32;
+        rc_late *larger;
+        RC_TRY(RC_NEW(mem, &larger, larger_room, err));
+        if (*n)
+            memcpy(larger, *list, *n * sizeof *larger);
+        *list = larger;
+        *n_room = larger_room;
+    }
+    (*list)[(*n)++] = late;
+    return RC_OK;
+}
+
 rc_code rc_maker_defer(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
                        const rc_doc *node, rc_error *err)
 {
-    if (maker->n_late == maker->n_late_room) {
-        size_t n_room = maker->n_late_room ? maker->n_late_room * 2 : 32;
-        rc_late *larger;
-        RC_TRY(RC_NEW(maker->mem, &larger, n_room, err));
-        if (maker->n_late)
-            memcpy(larger, maker->late, maker->n_late * sizeof *larger);
-        maker->late = larger;
-        maker->n_late_room = n_room;
-    }
-    maker->late[maker->n_late++] = (rc_late){tongue, row, node};
-    return RC_OK;
+    return push_late(&maker->late, &maker->n_late, &maker->n_late_room,
+                     (rc_late){tongue, row, node, maker->kind}, maker->mem, err);
 }
 
 /* `~model` and `model: null` of an override: every field under the path back to its default. */
@@ -247,6 +256,57 @@ static rc_code read_top(rc_maker *maker, const rc_doc *node, rc_error *err)
                       : rc_maker_read_arg(maker, node, err);
 }
 
+/* Sections that Bridge copies over the model's, the optimizer's and ddp's when it sets up the run,
+ * whatever those say (training/mixed_precision.py, training/comm_overlap.py). */
+static bool is_setup(const char *name)
+{
+    return strncmp(name, "mixed_precision", 15) == 0 || strncmp(name, "comm_overlap", 12) == 0;
+}
+
+/* `mixed_precision: null` takes back what stood there. */
+static void forget_setup(rc_maker *maker, const char *section)
+{
+    size_t n_kept = 0, n_letters = strlen(section);
+    for (size_t i = 0; i < maker->n_setup; i++)
+        if (strncmp(maker->setup[i].row->name, section, n_letters) != 0)
+            maker->setup[n_kept++] = maker->setup[i];
+    maker->n_setup = n_kept;
+}
+
+static rc_code apply_late(rc_maker *maker, const rc_late *late, rc_error *err)
+{
+    bool is_known = false,
+         has_setup = late->tongue == RC_TONGUE_BRIDGE && is_setup(late->row->name);
+    if (has_setup && late->node->kind == RC_DOC_NULL && !strchr(late->row->name, '.'))
+        forget_setup(maker, late->row->name);
+    else if (has_setup)
+        RC_TRY(push_late(&maker->setup, &maker->n_setup, &maker->n_setup_room, *late,
+                         maker->mem, err));
+    maker->through = has_setup ? late->row->name : NULL;
+    RC_TRY(rc_maker_apply(maker, late->tongue, late->row, late->node, &is_known, err));
+    maker->through = NULL;
+    bool is_strange = !is_known && late->node->kind == RC_DOC_STRING &&
+                      rc_names_find(&maker->keys, late->row->name) < 0;
+    if (is_strange) /* mixed_precision: a recipe that is in no row */
+        return rc_maker_note_unknown(maker, late->row->name, late->node->where, err);
+    return RC_OK;
+}
+
+/* Once more, over what later inputs said. */
+static rc_code apply_setup(rc_maker *maker, rc_error *err)
+{
+    bool is_known;
+    for (size_t i = 0; i < maker->n_setup; i++) {
+        const rc_late *late = &maker->setup[i];
+        maker->kind = late->kind;
+        maker->through = late->row->name;
+        RC_TRY(rc_maker_apply(maker, late->tongue, late->row, late->node, &is_known, err));
+    }
+    maker->through = NULL;
+    maker->n_setup = 0;
+    return RC_OK;
+}
+
 static rc_code read_input(rc_maker *maker, const rc_input *input, rc_error *err)
 {
     const rc_doc *doc = input->doc;
@@ -255,21 +315,16 @@ static rc_code read_input(rc_maker *maker, const rc_input *input, rc_error *err)
     if (doc->kind != RC_DOC_MAP)
         return RC_FAIL(err, RC_E_INPUT, doc->where,
                        "a configuration is a map of sections: model, train, ...");
+    if (rc_doc_find(doc, "fields")) /* a fix, which says what comes out */
+        RC_TRY(apply_setup(maker, err));
     maker->kind = input->kind;
     maker->n_late = 0;
     RC_TRY(rc_maker_prepare_sections(maker, err));
     for (const rc_doc *node = doc->child; node; node = node->next)
         if (!is_machinery(node->key))
             RC_TRY(read_top(maker, node, err));
-    for (size_t i = 0; i < maker->n_late; i++) {
-        bool is_known = false;
-        const rc_late *late = &maker->late[i];
-        RC_TRY(rc_maker_apply(maker, late->tongue, late->row, late->node, &is_known, err));
-        bool is_strange = !is_known && late->node->kind == RC_DOC_STRING &&
-                          rc_names_find(&maker->keys, late->row->name) < 0;
-        if (is_strange) /* mixed_precision: a recipe that is in no row */
-            RC_TRY(rc_maker_note_unknown(maker, late->row->name, late->node->where, err));
-    }
+    for (size_t i = 0; i < maker->n_late; i++)
+        RC_TRY(apply_late(maker, &maker->late[i], err));
     return RC_OK;
 }
 
@@ -309,7 +364,7 @@ rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem, r
         RC_TRY(set_line_defaults(&maker, err));
     for (size_t i = 0; i < n_inputs; i++)
         RC_TRY(read_input(&maker, &inputs[i], err));
-    return RC_OK;
+    return n_inputs > 1 ? apply_setup(&maker, err) : RC_OK;
 }
 
 rc_code rc_config_from_core_json(const rc_doc *fields, rc_arena *mem, rc_config **out,

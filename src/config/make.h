@@ -21,6 +21,7 @@ typedef struct rc_late {
     rc_tongue tongue;
     const rc_alias *row;
     const rc_doc *node;
+    rc_origin_kind kind;
 } rc_late;
 
 typedef struct rc_maker {
@@ -38,6 +39,9 @@ typedef struct rc_maker {
 
     rc_late *late;
     size_t n_late, n_late_room;
+    rc_late *setup; /* rows that Bridge applies again when all is read */
+    size_t n_setup, n_setup_room;
+    const char *through; /* the row of `setup` that is being applied */
     size_t n_unknown_room;
     size_t n_late_values; /* of cfg->unknown */
     size_t n_unlisted;    /* arguments whose nearest was looked for */

@@ -26,7 +26,7 @@ static bool is_alike(const char *a, const char *b)
 static bool fits(const char *when, const rc_doc *node)
 {
     if (node->kind == RC_DOC_NULL)
-        return false;
+        return strcmp(when, "null") == 0;
     if (*when == '\0')
         return true;
     if (node->kind == RC_DOC_BOOL)
@@ -88,12 +88,46 @@ static rc_code make_dense_first(rc_maker *maker, int64_t n_dense, rc_where where
     return RC_OK;
 }
 
+/* <$: the last n positions; Megatron counts those in front of the own one (transformer_config.py). */
+static rc_code make_window(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_error *err)
+{
+    bool is_window = node->kind == RC_DOC_INT && node->i > 0;
+    RC_TRY(
+        rc_doc_new(maker->mem, is_window ? RC_DOC_LIST : RC_DOC_NULL, node->where, out, err));
+    for (int i = 0; is_window && i < 2; i++) {
+        rc_doc *side;
+        RC_TRY(make_int(maker, node->where, i == 0 ? node->i - 1 : 0, &side, err));
+        rc_doc_add(*out, NULL, RC_NOWHERE, side);
+    }
+    return RC_OK;
+}
+
+/* %WORD, `n` bytes of it: which items are that word. */
+static rc_code make_places(rc_maker *maker, const char *word, size_t n, const rc_doc *node,
+                           rc_doc **out, rc_error *err)
+{
+    size_t n_found = 0;
+    RC_TRY(rc_doc_new(maker->mem, RC_DOC_LIST, node->where, out, err));
+    for (const rc_doc *item = node->child; item; item = item->next) {
+        rc_doc *place;
+        bool is_it = item->text && strncmp(item->text, word, n) == 0 && item->text[n] == '\0';
+        n_found += is_it;
+        RC_TRY(make_int(maker, item->where, is_it, &place, err));
+        rc_doc_add(*out, NULL, RC_NOWHERE, place);
+    }
+    return n_found ? RC_OK : rc_doc_new(maker->mem, RC_DOC_NULL, node->where, out, err);
+}
+
 /* The value behind the = of a setting, `n` bytes. */
 static rc_code make_value(rc_maker *maker, const char *text, size_t n, const rc_doc *node,
                           rc_doc **out, rc_error *err)
 {
     if (*text == '!')
         return rc_maker_negate(maker, node, out, err);
+    if (*text == '<')
+        return make_window(maker, node, out, err);
+    if (*text == '%')
+        return make_places(maker, text + 1, n - 1, node, out, err);
     if (*text == '$')
         return make_product(maker, text + 2, node, out, err);
     if (*text == '#') {

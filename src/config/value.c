@@ -232,7 +232,8 @@ rc_code rc_value_set(rc_config *cfg, rc_field field, const rc_doc *node, rc_orig
         set_null(cfg, field);
     else
         RC_TRY(set_typed(cfg, field, node, shown, mem, err));
-    cfg->origin[field] = (rc_origin){kind, is_null, node->where, node};
+    cfg->origin[field] = (rc_origin){
+        .kind = kind, .is_null = is_null, .where = node->where, .node = node};
     return RC_OK;
 }
 

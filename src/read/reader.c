@@ -97,7 +97,6 @@ static void move_cursor(rc_source *source, size_t offset)
 
 rc_where rc_source_where(rc_source *source, size_t offset, size_t n_cols)
 {
-    enum { MAX_SHOWN = 190 }; /* further right a printed line would not show it */
     if (offset > source->n_bytes)
         offset = source->n_bytes;
     move_cursor(source, offset);
@@ -107,7 +106,7 @@ rc_where rc_source_where(rc_source *source, size_t offset, size_t n_cols)
                       .line = source->line,
                       .col = (int)col,
                       .n_cols = (int)n_cols,
-                      .text = col <= MAX_SHOWN ? line : NULL};
+                      .text = line};
 }
 
 rc_code rc_nodes_text(rc_nodes *nodes, const char *bytes, size_t n, const char **out,

@@ -203,7 +203,53 @@ static void config_reads_shapes_of_hugging_face(void **state)
     assert_string_equal(cfg->activation_func, "gelu_tanh");
     assert_int_equal(rc_config_ffn(cfg), 3072);
     assert_true(cfg->share_embeddings_and_output_weights);
+    cfg = make("hf_config: {model_type: gpt_oss, num_hidden_layers: 4, sliding_window: 128,\n"
+               "  layer_types: [sliding_attention, full_attention, sliding_attention, x]}\n",
+               mem);
+    assert_int_equal(cfg->window_size->child->i, 127);
+    assert_int_equal(cfg->window_size->last->i, 0);
+    assert_int_equal(cfg->window_attn_skip_freq->n_children, 4);
+    assert_int_equal(cfg->window_attn_skip_freq->child->i, 1);
+    assert_int_equal(cfg->window_attn_skip_freq->child->next->i, 0);
+    assert_null(cfg->linear_attention_freq);
+    cfg = make("hf_config: {model_type: qwen2, use_sliding_window: false, sliding_window: 4}\n",
+               mem);
+    assert_null(cfg->window_size);
+    cfg = make(
+        "hf_config: {model_type: qwen3_next, layer_types: [linear_attention, full_attention],\n"
+        "  sliding_window: null}\n",
+        mem);
+    assert_null(cfg->window_size);
+    assert_int_equal(cfg->linear_attention_freq->child->i, 1);
+    assert_int_equal(cfg->linear_attention_freq->last->i, 0);
+    cfg = make("hf_config: {model_type: nemotron_h, moe_intermediate_size: 1856,\n"
+               "  n_shared_experts: 1, moe_shared_expert_intermediate_size: 3712}\n",
+               mem);
+    assert_int_equal(cfg->moe_shared_expert_intermediate_size, 3712);
+    cfg =
+        make("hf_config: {model_type: of_tomorrow, rms_norm_eps: 1e-6, num_hidden_layers: 2}\n",
+             mem);
+    assert_string_equal(cfg->normalization, "RMSNorm");
+    assert_false(cfg->add_bias_linear);
     rc_arena_close(mem);
+}
+
+/* Parameters of a Mamba-2 layer: in and out projections and the convolution (Dao and Gu 2024). */
+static double count_mamba(const rc_config *cfg)
+{
+    double h = (double)cfg->hidden_size, n_heads = (double)cfg->mamba_num_heads;
+    double inner = n_heads * (double)cfg->mamba_head_dim;
+    double state = 2 * (double)(cfg->mamba_num_groups * cfg->mamba_state_dim);
+    return h * (2 * inner + state + n_heads) + 5 * (inner + state) + inner * h;
+}
+
+/* Of the layers of a hybrid stack, one letter each; 0 for other stacks. */
+static double count_kinds(const rc_config *cfg, double attention, double mlp)
+{
+    double sum = 0;
+    for (const char *kind = cfg->hybrid_override_pattern; kind && *kind; kind++)
+        sum += *kind == 'M' ? count_mamba(cfg) : *kind == '*' ? attention : mlp;
+    return sum;
 }
 
 /* Parameters of a dense or MoE decoder without biases and norms' weights (under a thousandth). */
@@ -222,7 +268,9 @@ static double count_parameters(const rc_config *cfg)
         attention += rank * ((double)cfg->qk_head_dim * a + v);
     }
     const rc_doc *is_moe = cfg->moe_layer_freq->child;
-    for (int64_t i = 0; i < cfg->num_layers; i++, is_moe = is_moe ? is_moe->next : NULL) {
+    sum += count_kinds(cfg, attention, n_matrices * h * (double)rc_config_ffn(cfg));
+    int64_t n_layers = cfg->hybrid_override_pattern ? 0 : cfg->num_layers;
+    for (int64_t i = 0; i < n_layers; i++, is_moe = is_moe ? is_moe->next : NULL) {
         bool is_dense = cfg->num_moe_experts == RC_NULL_INT || (is_moe && is_moe->i == 0);
         double width = (double)rc_config_ffn(cfg);
         if (!is_dense) {
@@ -245,58 +293,41 @@ static void config_presets_have_the_stated_sizes(void **state)
         const char *name;
         double billions;
     } cases[] = {
-        {"llama2-7b", 6.74},
-        {"llama2-13b", 13.02},
-        {"llama2-70b", 68.98},
-        {"llama3-8b", 8.03},
-        {"llama3-70b", 70.55},
-        {"llama3.1-405b", 405.85},
-        {"llama3.2-1b", 1.24},
-        {"llama3.2-3b", 3.21},
-        {"qwen2-7b", 7.62},
-        {"qwen2-72b", 72.71},
-        {"qwen2-57b-a14b", 57.41},
-        {"qwen2.5-0.5b", 0.494},
-        {"qwen2.5-1.5b", 1.54},
-        {"qwen2.5-3b", 3.09},
-        {"qwen2.5-14b", 14.77},
-        {"qwen2.5-32b", 32.76},
-        {"qwen3-0.6b", 0.596},
-        {"qwen3-1.7b", 1.72},
-        {"qwen3-4b", 4.02},
-        {"qwen3-8b", 8.19},
-        {"qwen3-14b", 14.77},
-        {"qwen3-32b", 32.76},
-        {"qwen3-30b-a3b", 30.53},
-        {"qwen3-235b-a22b", 235.09},
-        {"mistral-7b", 7.24},
-        {"mixtral-8x7b", 46.70},
-        {"mixtral-8x22b", 140.62},
-        {"deepseek-v2-lite", 15.71},
-        {"deepseek-v2", 235.74},
-        {"deepseek-v3", 671.03},
-        {"moonlight-16b-a3b", 15.96},
-        {"kimi-k2", 1026.4},
-        {"gpt2", 0.124},
-        {"gpt2-xl", 1.558},
-        {"gpt3-175b", 174.6},
-        {"gpt-oss-20b", 20.91},
-        {"gpt-oss-120b", 116.83},
-        {"gemma-2b", 2.51},
-        {"gemma-7b", 8.54},
-        {"gemma2-2b", 2.61},
-        {"gemma2-9b", 9.24},
-        {"gemma2-27b", 27.23},
-        {"gemma3-1b", 1.0},
-        {"gemma3-4b", 3.88},
-        {"gemma3-12b", 11.77},
-        {"gemma3-27b", 27.01},
-        {"phi-2", 2.78},
-        {"phi3-mini", 3.82},
-        {"phi-4", 14.66},
-        {"glm4.5-air", 106.85},
-        {"glm4.5", 352.8},
+        {"llama2-7b", 6.74},         {"llama2-13b", 13.02},
+        {"llama2-70b", 68.98},       {"llama3-8b", 8.03},
+        {"llama3-70b", 70.55},       {"llama3.1-8b", 8.03},
+        {"llama3.1-70b", 70.55},     {"llama3.3-70b", 70.55},
+        {"llama3.1-405b", 405.85},   {"llama3.2-1b", 1.24},
+        {"llama3.2-3b", 3.21},       {"qwen2-7b", 7.62},
+        {"qwen2-72b", 72.71},        {"qwen2-57b-a14b", 57.41},
+        {"qwen2.5-0.5b", 0.494},     {"qwen2.5-1.5b", 1.54},
+        {"qwen2.5-3b", 3.09},        {"qwen2.5-7b", 7.62},
+        {"qwen2.5-72b", 72.71},      {"qwen2.5-14b", 14.77},
+        {"qwen2.5-32b", 32.76},      {"qwen3-0.6b", 0.596},
+        {"qwen3-1.7b", 1.72},        {"qwen3-4b", 4.02},
+        {"qwen3-8b", 8.19},          {"qwen3-14b", 14.77},
+        {"qwen3-32b", 32.76},        {"qwen3-30b-a3b", 30.53},
+        {"qwen3-235b-a22b", 235.09}, {"mistral-7b", 7.24},
+        {"mixtral-8x7b", 46.70},     {"mixtral-8x22b", 140.62},
+        {"deepseek-v2-lite", 15.71}, {"deepseek-v2", 235.74},
+        {"deepseek-v3", 671.03},     {"moonlight-16b-a3b", 15.96},
+        {"kimi-k2", 1026.4},         {"gpt2", 0.124},
+        {"gpt2-medium", 0.355},      {"gpt2-large", 0.774},
+        {"gpt2-xl", 1.558},          {"gpt3-175b", 174.6},
+        {"gpt-oss-20b", 20.91},      {"gpt-oss-120b", 116.83},
+        {"gemma-2b", 2.51},          {"gemma-7b", 8.54},
+        {"gemma2-2b", 2.61},         {"gemma2-9b", 9.24},
+        {"gemma2-27b", 27.23},       {"gemma3-1b", 1.0},
+        {"gemma3-4b", 3.88},         {"gemma3-12b", 11.77},
+        {"gemma3-27b", 27.01},       {"phi-2", 2.78},
+        {"phi3-mini", 3.82},         {"phi-4", 14.66},
+        {"glm4.5-air", 106.85},      {"glm4.5", 352.8},
+        {"nemotron-h-8b", 8.10},     {"nemotron-h-47b", 46.79},
+        {"nemotron-h-56b", 56.32},
     };
+    size_t n_presets;
+    rc_preset_list(&n_presets);
+    assert_int_equal(sizeof cases / sizeof *cases, n_presets); /* each name is its own, below */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64];
         rc_arena *mem = rc_arena_open();
