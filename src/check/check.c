@@ -29,14 +29,25 @@ static rc_code add_copy(rc_doc *map, const char *key, const rc_doc *value, rc_ar
     return RC_OK;
 }
 
+static bool take_number(const rc_doc *value, double *out)
+{
+    *out = value->kind == RC_DOC_FLOAT ? value->f : (double)value->i;
+    return value->kind == RC_DOC_BOOL || value->kind == RC_DOC_INT ||
+           value->kind == RC_DOC_FLOAT;
+}
+
+/* As Python has it: 1, 1.0 and True are equal. */
 static bool is_equal(const rc_doc *a, const rc_doc *b)
 {
+    double x_number, y_number;
+    if (take_number(a, &x_number) && take_number(b, &y_number))
+        return !(x_number < y_number) && !(x_number > y_number);
     if (a->kind != b->kind)
         return false;
     if (a->kind == RC_DOC_STRING)
         return a->n_bytes == b->n_bytes && memcmp(a->text, b->text, a->n_bytes) == 0;
-    if (a->kind != RC_DOC_LIST)
-        return a->kind == RC_DOC_FLOAT ? !(a->f < b->f) && !(a->f > b->f) : a->i == b->i;
+    if (a->kind != RC_DOC_LIST && a->kind != RC_DOC_MAP)
+        return true;
     const rc_doc *y = b->child;
     for (const rc_doc *x = a->child; x; x = x->next, y = y->next)
         if (!y || !is_equal(x, y))
@@ -44,11 +55,19 @@ static bool is_equal(const rc_doc *a, const rc_doc *b)
     return y == NULL;
 }
 
+/* Before 0.18 the graphs' modules were their scope. */
+static bool is_named_scope(const rc_core *core, rc_core_field field)
+{
+    return field == RC_CORE_cuda_graph_modules && !SINCE("0.18");
+}
+
 /* "full", the default, and null mean an empty list, so a change from one to the other is none; and
  * an unset inference scope means none. */
 static bool is_changed(const rc_core *core, rc_core_field field)
 {
     const rc_doc *now = core->at[field], *given = core->given[field];
+    if (is_named_scope(core, field) && core->is_given[RC_CORE_cuda_graph_scope])
+        given = core->given[RC_CORE_cuda_graph_scope];
     bool means_empty = given->kind == RC_DOC_NULL ||
                        (given->kind == RC_DOC_STRING && strcmp(given->text, "full") == 0);
     if (field == RC_CORE_cuda_graph_modules && means_empty)
@@ -78,8 +97,11 @@ static rc_code add_effective(const rc_core *core, rc_check *check, rc_error *err
             is_left_out = is_left_out || i == (int)own[k];
         for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++)
             is_left_out = is_left_out || i == (int)left_out[k];
-        if (!is_left_out && is_changed(core, (rc_core_field)i))
-            RC_TRY(add_copy(other, rc_core_field_find((rc_core_field)i)->name, core->at[i],
+        const rc_core_field_facts *field = rc_core_field_find((rc_core_field)i);
+        bool is_scope = is_named_scope(core, (rc_core_field)i);
+        if (!is_left_out && (is_scope || SINCE(field->since)) &&
+            is_changed(core, (rc_core_field)i))
+            RC_TRY(add_copy(other, is_scope ? "cuda_graph_scope" : field->name, core->at[i],
                             core->mem, err));
     }
     check->effective = effective;
@@ -189,12 +211,20 @@ static bool is_mla_class(const rc_config *cfg)
            (cfg->config_class && strcmp(cfg->config_class, "MLATransformerConfig") == 0);
 }
 
+/* Members of the MLA class alone. A launcher does not hand them to the other one. */
+static bool is_of_other_class(const rc_core *core, rc_core_field field)
+{
+    return core->is_call && !core->is_mla &&
+           (field == RC_CORE_rope_type || field == RC_CORE_cache_mla_latents);
+}
+
 /* A keyword that the class does not have: Python refuses the call before any check. */
 static void refuse_later_fields(rc_core *core)
 {
     for (int i = 0; i < RC_CORE_CLASS_COUNT; i++) {
         const rc_core_field_facts *field = rc_core_field_find((rc_core_field)i);
-        if (core->is_given[i] && !rc_release_is_at_least(core->release, field->since))
+        if (core->is_given[i] && (!rc_release_is_at_least(core->release, field->since) ||
+                                  is_of_other_class(core, (rc_core_field)i)))
             rc_core_raise(core, RC_RULE_field_not_in_release, field->name);
     }
 }

@@ -136,6 +136,81 @@ bool rc_core_is_above(rc_core *core, rc_core_field field, double limit)
     return false;
 }
 
+bool rc_core_is_numeric(rc_core *core, rc_core_field field)
+{
+    double number;
+    if (take_number(core->at[field], &number))
+        return true;
+    rc_core_crash_at(core, RC_RULE_python_type_error, field);
+    return false;
+}
+
+bool rc_core_is_false(const rc_core *core, rc_core_field field)
+{
+    return core->at[field]->kind == RC_DOC_BOOL && !core->at[field]->i;
+}
+
+bool rc_core_is_countable(rc_core *core, rc_core_field field)
+{
+    rc_doc_kind kind = core->at[field]->kind;
+    if (kind != RC_DOC_NULL && kind != RC_DOC_MAP)
+        return true;
+    rc_core_crash_at(core, RC_RULE_python_type_error, field);
+    return false;
+}
+
+bool rc_core_is_sized(rc_core *core, rc_core_field field)
+{
+    rc_doc_kind kind = core->at[field]->kind;
+    if (kind == RC_DOC_STRING || kind == RC_DOC_LIST || kind == RC_DOC_MAP)
+        return true;
+    rc_core_crash_at(core, RC_RULE_python_type_error, field);
+    return false;
+}
+
+bool rc_core_is_set(rc_core *core, rc_core_field field)
+{
+    const rc_doc *value = core->at[field];
+    if (!rc_core_is_sized(core, field))
+        return false;
+    for (const rc_doc *item = value->child; item && value->kind == RC_DOC_LIST;
+         item = item->next)
+        if (item->kind == RC_DOC_LIST || item->kind == RC_DOC_MAP) {
+            rc_core_crash_at(core, RC_RULE_python_type_error, field);
+            return false;
+        }
+    return true;
+}
+
+/* A text is the set of its letters, none of which is a name. */
+bool rc_core_set_has(const rc_core *core, rc_core_field field, const char *item)
+{
+    const rc_doc *value = core->at[field];
+    for (const rc_doc *child = value->child; child && value->kind == RC_DOC_LIST;
+         child = child->next)
+        if (is_text(child, item))
+            return true;
+    return false;
+}
+
+bool rc_core_divides_unevenly(rc_core *core, rc_core_field a, rc_core_field b, rc_rule blame)
+{
+    const rc_doc *left = core->at[a], *right = core->at[b];
+    /* `%` behind a text is formatting, which takes a list or a map without complaint */
+    if (left->kind == RC_DOC_STRING &&
+        (right->kind == RC_DOC_LIST || right->kind == RC_DOC_MAP))
+        return true;
+    return rc_core_is_numeric(core, a) && rc_core_is_numeric(core, b) &&
+           rc_core_has_rest(core, rc_core_number(core, a), rc_core_number(core, b), blame);
+}
+
+void rc_core_divide(rc_core *core, rc_core_field a, rc_core_field b, rc_rule blame)
+{
+    if (rc_core_is_numeric(core, a) && rc_core_is_numeric(core, b) &&
+        rc_core_is_number(core, b, 0))
+        rc_core_crash(core, blame, NULL);
+}
+
 bool rc_core_has_rest(rc_core *core, double a, double b, rc_rule blame)
 {
     if (is_equal(b, 0.0)) {
@@ -152,6 +227,8 @@ bool rc_core_is_selective(const rc_core *core)
 
 bool rc_core_recomputes(rc_core *core, const char *label)
 {
+    if (!SINCE("0.12")) /* selective meant one thing */
+        return rc_core_is_selective(core) && strcmp(label, "core_attn") == 0;
     return rc_core_is_selective(core) && HAS(recompute_modules, label);
 }
 
@@ -339,6 +416,8 @@ void rc_core_give_null(rc_core *core, rc_core_field field)
 
 void rc_core_set(rc_core *core, rc_core_field field, const rc_doc *value, rc_rule change)
 {
+    if (!is_in_release(core, change))
+        return;
     core->at[field] = value;
     rc_core_warn(core, change);
 }
@@ -347,6 +426,8 @@ static void set_number(rc_core *core, rc_core_field field, rc_doc_kind kind, int
                        rc_rule change)
 {
     const rc_doc *given = core->given[field];
+    if (!is_in_release(core, change))
+        return;
     give_number(core, field, kind, number);
     core->given[field] = given;
     rc_core_warn(core, change);
@@ -355,6 +436,8 @@ static void set_number(rc_core *core, rc_core_field field, rc_doc_kind kind, int
 void rc_core_set_text(rc_core *core, rc_core_field field, const char *text, rc_rule change)
 {
     const rc_doc *given = core->given[field];
+    if (!is_in_release(core, change))
+        return;
     rc_core_give_text(core, field, text);
     core->given[field] = given;
     rc_core_warn(core, change);
@@ -388,6 +471,19 @@ void rc_core_list_add(rc_core *core, rc_doc *list, const char *text)
     item->text = text;
     item->n_bytes = strlen(text);
     rc_doc_add(list, NULL, RC_NOWHERE, item);
+}
+
+void rc_core_list_add_all(rc_core *core, rc_doc *list, const rc_doc *from)
+{
+    for (const rc_doc *item = from->child; item; item = item->next) {
+        rc_doc *copy = list ? new_value(core, item->kind) : NULL;
+        if (!copy)
+            return;
+        *copy = *item;
+        copy->key = NULL;
+        copy->next = NULL;
+        rc_doc_add(list, NULL, RC_NOWHERE, copy);
+    }
 }
 
 /* --- running */

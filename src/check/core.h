@@ -79,8 +79,23 @@ bool rc_core_is_below(rc_core *core, rc_core_field field, double limit);
 bool rc_core_is_above(rc_core *core, rc_core_field field, double limit);
 /* The number, or 0 with a python_type_error. */
 double rc_core_number(rc_core *core, rc_core_field field);
+/* False, and a python_type_error, when the value is no number. */
+bool rc_core_is_numeric(rc_core *core, rc_core_field field);
+bool rc_core_is_false(const rc_core *core, rc_core_field field); /* `is False` */
+/* The value can stand beside `*` and an int: a number, a text or a list. */
+bool rc_core_is_countable(rc_core *core, rc_core_field field);
+/* The value has a len(); false, and a python_type_error, where it has none. */
+bool rc_core_is_sized(rc_core *core, rc_core_field field);
+/* set(field): what is in it, letter by letter where it is a text; false, and a
+ * python_type_error, when it cannot be one. */
+bool rc_core_is_set(rc_core *core, rc_core_field field);
+bool rc_core_set_has(const rc_core *core, rc_core_field field, const char *item);
 /* a % b != 0; a python_zero_division (of `blame`) and false when b is 0. */
 bool rc_core_has_rest(rc_core *core, double a, double b, rc_rule blame);
+/* The same of two settings; false, and a python_type_error, when one is no number. */
+bool rc_core_divides_unevenly(rc_core *core, rc_core_field a, rc_core_field b, rc_rule blame);
+/* a // b is only computed: what it raises, as above. */
+void rc_core_divide(rc_core *core, rc_core_field a, rc_core_field b, rc_rule blame);
 bool rc_core_is_selective(const rc_core *core);
 bool rc_core_recomputes(rc_core *core, const char *label); /* selective and in the list */
 bool rc_core_is_every_layer_moe(const rc_core *core);      /* by moe_layer_freq alone */
@@ -112,7 +127,7 @@ void rc_core_give_text(rc_core *core, rc_core_field field, const char *text);
 void rc_core_give_bool(rc_core *core, rc_core_field field, bool value);
 void rc_core_give_int(rc_core *core, rc_core_field field, int64_t value);
 void rc_core_give_null(rc_core *core, rc_core_field field);
-/* The class's validation changes a value: the rule `change` says so. */
+/* The class's validation changes a value, in releases that have the rule `change`. */
 void rc_core_set(rc_core *core, rc_core_field field, const rc_doc *value, rc_rule change);
 void rc_core_set_text(rc_core *core, rc_core_field field, const char *text, rc_rule change);
 void rc_core_set_bool(rc_core *core, rc_core_field field, bool value, rc_rule change);
@@ -121,6 +136,8 @@ void rc_core_set_null(rc_core *core, rc_core_field field, rc_rule change);
 /* A list of texts to fill; NULL when memory is out (core->code says so). */
 rc_doc *rc_core_new_list(rc_core *core);
 void rc_core_list_add(rc_core *core, rc_doc *list, const char *text);
+/* The items of `from`, of whatever kind. */
+void rc_core_list_add_all(rc_core *core, rc_doc *list, const rc_doc *from);
 
 /* Short forms, so that a rule reads like the condition it states. */
 #define ON(field) rc_core_is_on(core, RC_CORE_##field)
@@ -130,6 +147,7 @@ void rc_core_list_add(rc_core *core, rc_doc *list, const char *text);
 #define BELOW(field, limit) rc_core_is_below(core, RC_CORE_##field, limit)
 #define ABOVE(field, limit) rc_core_is_above(core, RC_CORE_##field, limit)
 #define NUMBER(field) rc_core_number(core, RC_CORE_##field)
+#define IS_NUMERIC(field) rc_core_is_numeric(core, RC_CORE_##field)
 #define RECOMPUTES(label) rc_core_recomputes(core, label)
 #define RAISE(rule) rc_core_raise(core, RC_RULE_##rule, NULL)
 #define RAISE_ITEM(rule, item) rc_core_raise(core, RC_RULE_##rule, item)
@@ -170,6 +188,7 @@ typedef struct rc_layout {
     size_t n_layers;
     size_t *stage_starts; /* [n_stages + 1] offsets into layers */
     size_t n_stages, n_room, n_stage_room;
+    size_t n_rows; /* stages seen, their names not looked up yet; 0 where rows are no lists */
 } rc_layout;
 /* false: it cannot be read (or memory is out: core->code) */
 bool rc_layout_read(rc_core *core, const rc_doc *doc, rc_layout *layout);

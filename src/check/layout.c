@@ -164,6 +164,7 @@ static bool read_rows(rc_core *core, const rc_doc *doc, rc_layout *layout)
     for (const rc_doc *row = doc->child; row; row = row->next)
         if (row->kind != RC_DOC_LIST)
             return false;
+    layout->n_rows = doc->n_children;
     for (const rc_doc *row = doc->child; row; row = row->next) {
         for (const rc_doc *item = row->child; item; item = item->next)
             if (!read_name(core, item, layout))
@@ -177,7 +178,10 @@ static bool read_rows(rc_core *core, const rc_doc *doc, rc_layout *layout)
 bool rc_layout_read(rc_core *core, const rc_doc *doc, rc_layout *layout)
 {
     *layout = (rc_layout){0};
-    if (doc->kind == RC_DOC_STRING)
-        return read_written(core, doc, layout);
+    if (doc->kind == RC_DOC_STRING) {
+        bool is_read = read_written(core, doc, layout);
+        layout->n_rows = is_read ? layout->n_stages : 0;
+        return is_read;
+    }
     return doc->kind == RC_DOC_LIST && read_rows(core, doc, layout);
 }

@@ -19,7 +19,7 @@ static bool is_full_iteration(rc_core *core)
 {
     if (SINCE("0.18"))
         return IS(cuda_graph_impl, "full_iteration");
-    return is_local(core) && HAS(cuda_graph_modules, "full_iteration");
+    return SINCE("0.16") && is_local(core) && HAS(cuda_graph_modules, "full_iteration");
 }
 
 static bool is_per_layer(rc_core *core)
@@ -100,9 +100,9 @@ void rc_core_graphs(rc_core *core)
 /* Release 0.15 only. */
 static void graphs_0_15(rc_core *core)
 {
-    bool is_attn = HAS(cuda_graph_modules, "attn") &&
-                   core->at[RC_CORE_cuda_graph_modules]->n_children == 1;
-    if (IS(cuda_graph_impl, "none") || IS_NULL(recompute_granularity))
+    bool is_attn = IS(cuda_graph_modules, "attn");
+    if (SINCE("0.16") || !SINCE("0.15") || IS(cuda_graph_impl, "none") ||
+        IS_NULL(recompute_granularity))
         return;
     if (!rc_core_is_selective(core) || !is_te(core) || !is_attn || RECOMPUTES("core_attn") ||
         RECOMPUTES("mla_up_proj"))
@@ -126,9 +126,9 @@ static void captured_weight_shards(rc_core *core)
 {
     bool is_moe_captured =
         rc_core_captures(core, "moe") || rc_core_captures(core, "moe_router");
-    if (RECOMPUTES("shared_experts") && is_local(core) && (ON(fp8) || ON(fp4)) &&
-        !IS_NULL(moe_shared_expert_intermediate_size) && !ON(moe_shared_expert_overlap) &&
-        is_moe_captured && ABOVE(gtp_weight_remat_size, 1))
+    if (SINCE("0.19") && ABOVE(gtp_weight_remat_size, 1) && is_local(core) &&
+        (!IS_NULL(fp8) || !IS_NULL(fp4)) && !IS_NULL(moe_shared_expert_intermediate_size) &&
+        !ON(moe_shared_expert_overlap) && is_moe_captured && RECOMPUTES("shared_experts"))
         RAISE(gtp_local_graph_excludes_shared_experts_recompute);
 }
 
@@ -137,7 +137,7 @@ void rc_core_graph_recompute(rc_core *core)
     if (IS(recompute_granularity, "full") && is_per_layer(core))
         RAISE(full_recompute_needs_full_iteration_graph);
     graphs_0_15(core);
-    if (!rc_core_is_selective(core) || IS(cuda_graph_impl, "none"))
+    if (!SINCE("0.16") || !rc_core_is_selective(core) || IS(cuda_graph_impl, "none"))
         return;
     if (RECOMPUTES("moe") && is_te(core) && HAS(cuda_graph_modules, "moe_router"))
         RAISE(moe_recompute_excludes_te_graph_moe_router);

@@ -32,17 +32,17 @@ static void legacy_switches(rc_core *core)
 static void scope_alias(rc_core *core)
 {
     const rc_doc *modules = core->at[RC_CORE_cuda_graph_modules];
-    if (IS_NULL(cuda_graph_scope))
-        return;
-    if (SINCE("0.18")) {
+    if (!SINCE("0.18") && core->is_given[RC_CORE_cuda_graph_scope])
+        core->at[RC_CORE_cuda_graph_modules] = core->at[RC_CORE_cuda_graph_scope];
+    if (SINCE("0.18") && !IS_NULL(cuda_graph_scope)) {
         bool is_free = IS(cuda_graph_modules, "full") || modules->kind == RC_DOC_NULL ||
                        (modules->kind == RC_DOC_LIST && modules->n_children == 0);
         if (!is_free)
             RAISE(graph_scope_alias_excludes_graph_modules);
         WARN(warn_graph_scope_alias_deprecated);
+        rc_core_set(core, RC_CORE_cuda_graph_modules, core->at[RC_CORE_cuda_graph_scope],
+                    RC_RULE_set_graph_scope_alias);
     }
-    rc_core_set(core, RC_CORE_cuda_graph_modules, core->at[RC_CORE_cuda_graph_scope],
-                RC_RULE_set_graph_scope_alias);
 }
 
 static bool is_module(const rc_core *core, const char *name)
@@ -79,40 +79,41 @@ static rc_doc *split(rc_core *core, const rc_doc *text)
     }
 }
 
-/* Names are compared only after each was seen to be a text. */
-static rc_doc *texts_of(rc_core *core, const rc_doc *modules)
+/* 0.16 and 0.17 looked names up only where all of them are texts. */
+static bool are_texts(const rc_doc *names)
 {
-    rc_doc *names = rc_core_new_list(core);
-    for (const rc_doc *item = modules->child; item && core->code == RC_OK; item = item->next) {
-        if (item->kind == RC_DOC_STRING)
-            rc_core_list_add(core, names, item->text);
-        else
-            rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");
-    }
-    return names;
+    for (const rc_doc *item = names->child; item; item = item->next)
+        if (item->kind != RC_DOC_STRING)
+            return false;
+    return true;
 }
 
-/* The list of names, or NULL when something in it cannot be looked up. */
-static rc_doc *look_up(rc_core *core)
+/* The list of names, or NULL when memory is out. */
+static rc_doc *look_up(rc_core *core, bool *is_full)
 {
     const rc_doc *modules = core->at[RC_CORE_cuda_graph_modules];
     rc_doc *names = rc_core_new_list(core), *plain = rc_core_new_list(core);
-    if (modules->kind == RC_DOC_STRING && modules->n_bytes)
+    if (modules->kind == RC_DOC_STRING && (modules->n_bytes || !SINCE("0.18")))
         names = split(core, modules);
     else if (modules->kind == RC_DOC_LIST)
-        names = texts_of(core, modules);
+        rc_core_list_add_all(core, names, modules);
     else if (modules->kind != RC_DOC_NULL && modules->kind != RC_DOC_STRING)
         rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");
     if (core->code != RC_OK)
         return NULL;
+    if (!SINCE("0.18") && !are_texts(names))
+        rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");
     for (const rc_doc *item = names->child; item; item = item->next)
-        if (strcmp(item->text, "full") == 0) {
+        if (item->kind == RC_DOC_STRING && strcmp(item->text, "full") == 0) {
             if (names->n_children != 1)
                 RAISE(graph_modules_full_alone);
+            *is_full = true;
             return plain;
         }
     for (const rc_doc *item = names->child; item; item = item->next)
-        if (is_module(core, item->text))
+        if (item->kind != RC_DOC_STRING)
+            rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");
+        else if (is_module(core, item->text))
             rc_core_list_add(core, plain, item->text);
         else
             RAISE_ITEM(graph_module_unknown, item->text);
@@ -213,17 +214,24 @@ static void inference_scope(rc_core *core)
         RAISE(inference_graph_scope_not_allowed);
 }
 
+static void graph_modules(rc_core *core)
+{
+    bool is_full = false;
+    const rc_doc *names = look_up(core, &is_full);
+    if (!names)
+        return;
+    if (is_full)
+        WARN(warn_graph_modules_full_deprecated);
+    legacy_names(core, names);
+    set_modules(core, names);
+}
+
 void rc_core_graph_names(rc_core *core)
 {
     legacy_switches(core);
     scope_alias(core);
-    if (IS(cuda_graph_modules, "full"))
-        WARN(warn_graph_modules_full_deprecated);
-    const rc_doc *names = look_up(core);
-    if (!names)
-        return;
-    legacy_names(core, names);
-    set_modules(core, names);
+    if (SINCE("0.16")) /* before, the scope was one word, and read as it stands */
+        graph_modules(core);
     if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "local") &&
         !IS(cuda_graph_impl, "transformer_engine") &&
         !(SINCE("0.18") && IS(cuda_graph_impl, "full_iteration")))

@@ -17,7 +17,7 @@ static void label(rc_core *core)
 
 void rc_core_mhc(rc_core *core)
 {
-    bool is_recomputed = RECOMPUTES("mhc");
+    bool is_recomputed = SINCE("main") && RECOMPUTES("mhc");
     if (is_recomputed)
         label(core);
     if (!ON(enable_mhc_connections))

@@ -121,15 +121,17 @@ static void router_padding(rc_core *core)
 {
     if (ON(moe_router_padding_for_fp8)) {
         WARN(warn_router_padding_fp8_deprecated);
-        if (!ON(moe_router_padding_for_quantization))
+        if (!rc_core_is_number(core, RC_CORE_moe_router_padding_for_quantization, 1))
             rc_core_set_bool(core, RC_CORE_moe_router_padding_for_quantization, true,
                              RC_RULE_set_router_padding_quantization);
     }
-    if (!ON(moe_router_padding_for_quantization))
+    bool is_old = !SINCE("0.16") && ON(moe_router_padding_for_fp8); /* its own switch */
+    if (!ON(moe_router_padding_for_quantization) && !is_old)
         return;
-    if (!ON(fp8) && !ON(fp4))
+    if (IS_NULL(fp8) && (IS_NULL(fp4) || is_old))
         RAISE(router_padding_needs_fp8_or_fp4);
-    if (IS(moe_token_dispatcher_type, "allgather"))
+    if (IS(moe_token_dispatcher_type, "allgather") ||
+        IS(moe_token_dispatcher_type, "alltoall_seq"))
         RAISE(router_padding_excludes_allgather);
 }
 
@@ -144,10 +146,29 @@ static void layer_count(rc_core *core)
         RAISE(layer_count_positive);
 }
 
+/* Neighbouring pairs are rotated by fused kernels of newer engines only, and at first by none. */
+static bool is_interleaving_fused(const rc_core *core)
+{
+    const char *since = SINCE("0.14") ? "2.3.0" : SINCE("0.13") ? "2.3.0.dev0" : "2.2.0.dev0";
+    return SINCE("0.12") && !rc_te_is_below(&core->te, since);
+}
+
+static void rope_fusion(rc_core *core)
+{
+    if (!ON(apply_rope_fusion))
+        return;
+    bool is_mla = ON(multi_latent_attention);
+    if (is_mla)
+        WARN(warn_mla_rope_fusion_training_only);
+    if (ON(rotary_interleaved) && !is_interleaving_fused(core) && !(is_mla && SINCE("0.13")))
+        RAISE(rope_fusion_excludes_interleaved);
+    if (is_mla)
+        RAISE(rope_fusion_excludes_mla); /* 0.11 and 0.12 */
+}
+
 void rc_core_late_model(rc_core *core)
 {
-    if (ON(apply_rope_fusion) && ON(multi_latent_attention))
-        WARN(warn_mla_rope_fusion_training_only);
+    rope_fusion(core);
     if (ON(multi_latent_attention) && ON(rotary_interleaved))
         RAISE(mla_excludes_rotary_interleaved);
     layer_count(core);

@@ -41,6 +41,8 @@ static bool offloads_moe_part(rc_core *core)
 static void module_names(rc_core *core)
 {
     const rc_doc *modules = core->at[RC_CORE_offload_modules];
+    if (!rc_core_is_set(core, RC_CORE_offload_modules))
+        return;
     if (modules->kind == RC_DOC_STRING)
         RAISE_ITEM(offload_module_unknown, modules->text); /* its letters are looked up */
     for (const rc_doc *item = modules->child; item; item = item->next)
@@ -74,6 +76,8 @@ static void fine_grained(rc_core *core)
 {
     if (ON(cpu_offloading))
         RAISE(fine_grained_offload_excludes_cpu_offload);
+    if (!IS_NULL(offload_modules) && !rc_core_is_sized(core, RC_CORE_offload_modules))
+        return;
     if (!ON(offload_modules)) {
         RAISE(fine_grained_offload_needs_modules);
         return;
@@ -88,7 +92,10 @@ static void paged_stash(rc_core *core)
         RAISE(paged_stash_excludes_cpu_offload);
     if (IS_NULL(moe_expert_rank_capacity_factor))
         RAISE(paged_stash_needs_rank_capacity);
-    if (offloads_moe_part(core))
+    if (rc_core_is_set(core, RC_CORE_offload_modules) &&
+        (rc_core_set_has(core, RC_CORE_offload_modules, "expert_fc1") ||
+         rc_core_set_has(core, RC_CORE_offload_modules, "moe_act") ||
+         rc_core_set_has(core, RC_CORE_offload_modules, "fused_group_mlp")))
         RAISE(paged_stash_excludes_moe_offload_modules);
 }
 

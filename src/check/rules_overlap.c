@@ -10,7 +10,7 @@ static void overlap_recompute(rc_core *core)
         RAISE(ep_overlap_excludes_recompute_method);
     if (!IS_NULL(recompute_num_layers))
         RAISE(ep_overlap_excludes_recompute_num_layers);
-    if (HAS(recompute_modules, "moe"))
+    if (SINCE("0.17") && HAS(recompute_modules, "moe"))
         RAISE_ITEM(ep_overlap_excludes_moe_recompute, "moe");
 }
 
@@ -28,7 +28,7 @@ static void overlap_graphs(rc_core *core)
 {
     if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine"))
         RAISE(ep_overlap_needs_te_graphs); /* 0.16 and 0.17 */
-    if (IS(cuda_graph_impl, "transformer_engine") &&
+    if (SINCE("0.16") && IS(cuda_graph_impl, "transformer_engine") &&
         (HAS(cuda_graph_modules, "moe") || HAS(cuda_graph_modules, "mlp")))
         RAISE(ep_overlap_te_graph_excludes_moe_mlp);
 }
@@ -48,6 +48,8 @@ static void overlap(rc_core *core)
     if (ON(moe_shared_expert_overlap))
         RAISE(ep_overlap_excludes_shared_expert_overlap);
     overlap_mtp(core);
+    if (is_flex && IS(moe_flex_dispatcher_backend, "ncclep") && !ON(moe_ncclep_static_shape))
+        WARN(warn_ep_overlap_ncclep_waits); /* 0.19 alone */
     if (is_flex && IS(moe_flex_dispatcher_backend, "ncclep") &&
         ON(fine_grained_activation_offloading) && HAS(offload_modules, "expert_fc1"))
         RAISE(ep_overlap_ncclep_excludes_expert_fc1_offload);
@@ -77,10 +79,11 @@ void rc_core_overlap(rc_core *core)
     if (ON(overlap_moe_expert_parallel_comm))
         overlap(core);
     weight_gradients(core);
-    (void)ABOVE(context_parallel_size, 1); /* only to see that it is a number */
+    if (SINCE("0.12"))
+        (void)ABOVE(context_parallel_size, 1); /* only to see that it is a number */
     if (!ABOVE(pipeline_model_parallel_size, 0))
         RAISE(pipeline_size_positive);
-    if (!IS_NULL(num_moe_experts) && !BELOW(num_moe_experts, 32) && IS_NULL(moe_router_dtype))
+    if (!IS_NULL(num_moe_experts) && !BELOW(num_moe_experts, 32) && !ON(moe_router_dtype))
         WARN(warn_many_experts_without_router_dtype);
 }
 
@@ -92,6 +95,6 @@ void rc_core_mla(rc_core *core)
         RAISE(mla_rope_fusion_needs_yarn);
     if (ON(attention_output_gate))
         RAISE(mla_excludes_output_gate);
-    if (ON(cache_mla_latents) && ON(apply_rope_fusion))
+    if (ON(cache_mla_latents) && !rc_core_is_false(core, RC_CORE_apply_rope_fusion))
         RAISE(mla_cache_latents_excludes_rope_fusion);
 }

@@ -2,15 +2,29 @@
  * of the config class. */
 #include "check/core.h"
 
+static bool is_zero(double x)
+{
+    return !(x < 0.0) && !(x > 0.0);
+}
+
+/* Until 0.18 there are no shards; without a number of them the ranks are multiplied. */
 static void weight_shards(rc_core *core)
 {
-    if (IS_NULL(tensor_parallel_num_weight_shards))
+    if (!SINCE("0.19"))
+        return;
+    if (IS_NULL(tensor_parallel_num_weight_shards)) {
+        (void)rc_core_is_countable(core, RC_CORE_tensor_model_parallel_size);
+        (void)rc_core_is_countable(core, RC_CORE_gtp_weight_remat_size);
+        return;
+    }
+    if (!IS_NUMERIC(tensor_parallel_num_weight_shards) ||
+        !IS_NUMERIC(tensor_model_parallel_size))
         return;
     double shards = NUMBER(tensor_parallel_num_weight_shards);
     double ranks = NUMBER(tensor_model_parallel_size);
     if (shards < ranks || rc_core_has_rest(core, shards, ranks, RC_RULE_python_zero_division))
         RAISE(weight_shards_multiple_of_tensor_parallel);
-    else if (ranks > 0.0)
+    else if (!is_zero(ranks))
         rc_core_set_int(core, RC_CORE_gtp_weight_remat_size, (int64_t)(shards / ranks),
                         RC_RULE_set_weight_remat_size);
 }
@@ -27,19 +41,19 @@ void rc_core_parallel(rc_core *core)
     if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(pipeline_dtype))
         RAISE(pipeline_parallel_needs_pipeline_dtype);
     if (ABOVE(expert_model_parallel_size, 1) && ABOVE(tensor_model_parallel_size, 1) &&
-        !ON(sequence_parallel)) {
+        rc_core_is_false(core, RC_CORE_sequence_parallel)) {
         RAISE(ep_tp_needs_sequence_parallel);      /* until 0.14 */
         RAISE(ep_tp_needs_sequence_parallel_0_15); /* 0.15 alone */
         WARN(warn_ep_tp_without_sequence_parallel);
     }
 }
 
-/* The class divides the one by the other, rounding down. */
+/* The class takes 4 times the hidden size, and divides it by the heads, rounding down. */
 static void head_size(rc_core *core)
 {
-    if (rc_core_is_settled(core, RC_CORE_hidden_size))
-        NUMBER(hidden_size);
-    if (rc_core_is_settled(core, RC_CORE_num_attention_heads) &&
+    bool is_sure = rc_core_is_settled(core, RC_CORE_hidden_size) &&
+                   rc_core_is_countable(core, RC_CORE_hidden_size) && IS_NUMERIC(hidden_size);
+    if (rc_core_is_settled(core, RC_CORE_num_attention_heads) && is_sure &&
         rc_core_is_number(core, RC_CORE_num_attention_heads, 0))
         rc_core_crash_at(core, RC_RULE_python_zero_division, RC_CORE_num_attention_heads);
 }
@@ -52,7 +66,7 @@ void rc_core_precision(rc_core *core)
                          RC_RULE_set_gdn_alias);
     }
     if (ON(use_transformer_engine_op_fuser) && ON(moe_grouped_gemm) &&
-        !ON(moe_use_grouped_tensor))
+        !rc_core_is_number(core, RC_CORE_moe_use_grouped_tensor, 1))
         rc_core_set_bool(core, RC_CORE_moe_use_grouped_tensor, true,
                          RC_RULE_set_grouped_tensor_from_op_fuser);
     if (ON(moe_use_grouped_tensor) && !ON(moe_grouped_gemm))
@@ -65,8 +79,9 @@ void rc_core_precision(rc_core *core)
     }
     if (ON(fp16) && ON(bf16))
         RAISE(fp16_bf16_exclusive);
-    if (rc_core_has_rest(core, NUMBER(num_attention_heads), NUMBER(tensor_model_parallel_size),
-                         RC_RULE_python_zero_division))
+    if (rc_core_divides_unevenly(core, RC_CORE_num_attention_heads,
+                                 RC_CORE_tensor_model_parallel_size,
+                                 RC_RULE_python_zero_division))
         RAISE(attention_heads_divisible_by_tensor_parallel);
     head_size(core);
 }
@@ -79,11 +94,15 @@ static void gated_delta_net(rc_core *core)
         RAISE(gdn_needs_linear_attention_fields);
         return;
     }
-    double keys = NUMBER(linear_num_key_heads), values = NUMBER(linear_num_value_heads);
-    double ranks = NUMBER(tensor_model_parallel_size) * NUMBER(context_parallel_size);
-    if (rc_core_has_rest(core, values, keys, RC_RULE_python_zero_division))
+    if (rc_core_divides_unevenly(core, RC_CORE_linear_num_value_heads,
+                                 RC_CORE_linear_num_key_heads, RC_RULE_python_zero_division))
         RAISE(gdn_value_heads_multiple_of_key_heads);
-    if (rc_core_has_rest(core, keys, ranks, RC_RULE_python_zero_division))
+    bool is_sure = IS_NUMERIC(linear_num_key_heads) && IS_NUMERIC(context_parallel_size) &&
+                   IS_NUMERIC(tensor_model_parallel_size);
+    if (is_sure &&
+        rc_core_has_rest(core, NUMBER(linear_num_key_heads),
+                         NUMBER(tensor_model_parallel_size) * NUMBER(context_parallel_size),
+                         RC_RULE_python_zero_division))
         RAISE(gdn_key_heads_divisible_by_tp_cp);
     if (!rc_core_is_number(core, RC_CORE_context_parallel_size, 1))
         RAISE(gdn_excludes_context_parallel); /* until 0.17 */
@@ -97,9 +116,9 @@ void rc_core_linear_attention(rc_core *core)
     if (is_gdn)
         gated_delta_net(core);
     /* fp8 divides the layers by the stages, to see how many may stay in bf16 */
-    if (ON(fp8) && SINCE("0.12") &&
-        rc_core_is_number(core, RC_CORE_pipeline_model_parallel_size, 0))
-        rc_core_crash(core, RC_RULE_pipeline_size_zero_crash, NULL);
+    if (ON(fp8) && SINCE("0.12"))
+        rc_core_divide(core, RC_CORE_num_layers, RC_CORE_pipeline_model_parallel_size,
+                       RC_RULE_pipeline_size_zero_crash);
     if (ON(fp4) && ON(fp8))
         RAISE(fp4_fp8_exclusive);
 }

@@ -38,6 +38,15 @@ static bool is_mtp_placed(const rc_layout *layout, size_t n_ranks, size_t *rank)
     return true;
 }
 
+/* In 0.15 MTP shares a stage with the loss. */
+static bool is_mtp_with_loss(const rc_layout *layout)
+{
+    for (size_t stage = 0; stage < layout->n_stages; stage++)
+        if (has_layer(layout, stage, RC_STAGE_MTP) && !has_layer(layout, stage, RC_STAGE_LOSS))
+            return false;
+    return true;
+}
+
 static void layout_layers(rc_core *core, const rc_layout *layout, size_t n_ranks)
 {
     size_t n = layout->n_layers, mtp_rank = 0;
@@ -47,57 +56,87 @@ static void layout_layers(rc_core *core, const rc_layout *layout, size_t n_ranks
         RAISE(pp_layout_embedding_loss_placement);
     if (!rc_core_is_number(core, RC_CORE_num_layers, (double)count(layout, RC_STAGE_DECODER)))
         RAISE(pp_layout_decoder_count);
-    double n_mtp = IS_NULL(mtp_num_layers) ? 0.0 : NUMBER(mtp_num_layers);
-    double n_placed = (double)count(layout, RC_STAGE_MTP);
-    if (n_mtp < n_placed || n_mtp > n_placed || !is_mtp_placed(layout, n_ranks, &mtp_rank))
+    size_t n_placed = count(layout, RC_STAGE_MTP);
+    bool is_counted = rc_core_is_number(core, RC_CORE_mtp_num_layers, (double)n_placed) ||
+                      (IS_NULL(mtp_num_layers) && n_placed == 0);
+    if (SINCE("0.14") && (!is_counted || !is_mtp_placed(layout, n_ranks, &mtp_rank)))
+        RAISE(pp_layout_mtp_placement);
+    if (SINCE("0.15") && !SINCE("0.16") && !is_mtp_with_loss(layout))
         RAISE(pp_layout_mtp_placement);
     if (count(layout, RC_STAGE_ENCODER) > 0)
         RAISE(pp_layout_no_encoder);
-    if (n_placed > 0.0 && mtp_rank + 1 < n_ranks)
-        rc_core_set_bool(core, RC_CORE_mtp_standalone, true, RC_RULE_set_vpp_from_layout);
+    if (!SINCE("0.14") && n_placed > 0)
+        rc_core_crash(core, RC_RULE_pp_layout_mtp_placement, "NotImplementedError");
+    bool is_standalone = n_placed > 0 && mtp_rank + 1 < n_ranks;
+    if (!rc_core_is_number(core, RC_CORE_mtp_standalone, is_standalone))
+        rc_core_set_bool(core, RC_CORE_mtp_standalone, is_standalone,
+                         RC_RULE_set_vpp_from_layout);
+}
+
+/* Counts the stages, then the stages of a rank, then looks up the layers' names. */
+static bool read_layout(rc_core *core, const rc_doc *doc, rc_layout *stages)
+{
+    const rc_doc *size = core->at[RC_CORE_pipeline_model_parallel_size];
+    if (doc->kind != RC_DOC_STRING && doc->kind != RC_DOC_LIST) { /* it has no stages to ask */
+        rc_core_crash(core, RC_RULE_pp_layout_malformed, "AttributeError");
+        return false;
+    }
+    bool is_read = rc_layout_read(core, doc, stages);
+    if (core->code != RC_OK)
+        return false;
+    if (!is_read && stages->n_rows == 0) {
+        RAISE(pp_layout_malformed);
+        return false;
+    }
+    if (rc_core_has_rest(core, (double)stages->n_rows, NUMBER(pipeline_model_parallel_size),
+                         RC_RULE_pipeline_size_zero_crash))
+        RAISE(pp_layout_malformed);
+    if (size->kind == RC_DOC_FLOAT) /* ranks are counted up to it */
+        rc_core_crash_at(core, RC_RULE_python_type_error, RC_CORE_pipeline_model_parallel_size);
+    if (!is_read && size->i > 0)
+        RAISE(pp_layout_malformed);
+    return size->kind != RC_DOC_FLOAT && size->i != 0;
+}
+
+static bool is_layout_virtual(rc_core *core, double n_virtual)
+{
+    return IS_NULL(virtual_pipeline_model_parallel_size) ||
+           rc_core_is_number(core, RC_CORE_virtual_pipeline_model_parallel_size, n_virtual);
 }
 
 static void layout(rc_core *core)
 {
     rc_layout stages;
-    bool is_read =
-        rc_layout_read(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages);
-    double size = NUMBER(pipeline_model_parallel_size);
-    if (core->code != RC_OK)
+    if (!read_layout(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages))
         return;
-    if (is_read &&
-        rc_core_has_rest(core, (double)stages.n_stages, size, RC_RULE_pipeline_size_zero_crash))
-        is_read = false;
-    if (!is_read || size < 1.0) {
-        if (!is_read || size < 0.0)
-            RAISE(pp_layout_malformed);
+    int64_t n_ranks_given = core->at[RC_CORE_pipeline_model_parallel_size]->i;
+    if (!is_layout_virtual(core, (double)((int64_t)stages.n_rows / n_ranks_given)))
+        RAISE(pp_layout_vpp_mismatch);
+    if (n_ranks_given < 0 || stages.n_layers == 0) { /* no rank, no layer: no first one */
+        rc_core_crash(core, RC_RULE_pp_layout_embedding_loss_placement, "IndexError");
         return;
     }
-    size_t n_ranks = (size_t)size, n_virtual = stages.n_stages / n_ranks;
-    if (!IS_NULL(virtual_pipeline_model_parallel_size) &&
-        !rc_core_is_number(core, RC_CORE_virtual_pipeline_model_parallel_size,
-                           (double)n_virtual))
-        RAISE(pp_layout_vpp_mismatch);
+    size_t n_ranks = (size_t)n_ranks_given, n_virtual = stages.n_stages / n_ranks;
     if (n_virtual > 1 && IS_NULL(virtual_pipeline_model_parallel_size))
         rc_core_set_int(core, RC_CORE_virtual_pipeline_model_parallel_size, (int64_t)n_virtual,
                         RC_RULE_set_vpp_from_layout);
     layout_layers(core, &stages, n_ranks);
 }
 
-/* One uneven stage; takes it off what is left. */
-static void uneven_stage(rc_core *core, rc_core_field field, double *n_layers, double *n_stages)
+/* One uneven stage; gives its layers. Those of the model are looked at behind it only. */
+static double uneven_stage(rc_core *core, rc_core_field field)
 {
-    if (rc_core_is_null(core, field))
-        return;
+    if (rc_core_is_null(core, field) || !rc_core_is_numeric(core, field))
+        return 0.0;
     double n = rc_core_number(core, field);
     if (n <= 0.0)
         RAISE(uneven_pp_stage_layers_positive);
     if (!IS_NULL(virtual_pipeline_model_parallel_size) &&
-        rc_core_has_rest(core, n, NUMBER(virtual_pipeline_model_parallel_size),
-                         RC_RULE_python_zero_division))
+        rc_core_divides_unevenly(core, field, RC_CORE_virtual_pipeline_model_parallel_size,
+                                 RC_RULE_python_zero_division))
         RAISE(uneven_pp_stage_layers_divisible_by_vpp);
-    *n_layers -= n;
-    *n_stages -= 1.0;
+    (void)IS_NUMERIC(num_layers);
+    return n;
 }
 
 static bool is_zero(double x)
@@ -107,9 +146,14 @@ static bool is_zero(double x)
 
 static void uneven_stages(rc_core *core)
 {
-    double n_layers = NUMBER(num_layers), n_stages = NUMBER(pipeline_model_parallel_size);
-    uneven_stage(core, RC_CORE_num_layers_in_first_pipeline_stage, &n_layers, &n_stages);
-    uneven_stage(core, RC_CORE_num_layers_in_last_pipeline_stage, &n_layers, &n_stages);
+    double n_uneven = uneven_stage(core, RC_CORE_num_layers_in_first_pipeline_stage);
+    n_uneven += uneven_stage(core, RC_CORE_num_layers_in_last_pipeline_stage);
+    if (!IS_NUMERIC(num_layers) || !IS_NUMERIC(pipeline_model_parallel_size))
+        return;
+    double n_layers = NUMBER(num_layers) - n_uneven;
+    double n_stages = NUMBER(pipeline_model_parallel_size) -
+                      !IS_NULL(num_layers_in_first_pipeline_stage) -
+                      !IS_NULL(num_layers_in_last_pipeline_stage);
     if (is_zero(n_layers) != is_zero(n_stages))
         RAISE(uneven_pp_middle_layers_stages_mismatch);
     if (is_zero(n_stages) && SINCE("0.13"))

@@ -12,8 +12,8 @@ static void full(rc_core *core)
     if (!IS_NULL(recompute_num_layers))
         return;
     /* the message names layers per stage, and dies dividing by a pipeline of 0 */
-    if (rc_core_is_number(core, RC_CORE_pipeline_model_parallel_size, 0))
-        rc_core_crash(core, RC_RULE_pipeline_size_zero_crash, NULL);
+    rc_core_divide(core, RC_CORE_num_layers, RC_CORE_pipeline_model_parallel_size,
+                   RC_RULE_pipeline_size_zero_crash);
     RAISE(full_recompute_needs_num_layers);
 }
 
@@ -34,8 +34,9 @@ static void granularity(rc_core *core)
     if (ON(distribute_saved_activations) && ON(sequence_parallel))
         RAISE(distribute_saved_excludes_sequence_parallel);
     if (!SINCE("0.11") && !IS_NULL(virtual_pipeline_model_parallel_size) &&
-        rc_core_has_rest(core, NUMBER(num_layers), NUMBER(virtual_pipeline_model_parallel_size),
-                         RC_RULE_python_zero_division))
+        rc_core_divides_unevenly(core, RC_CORE_num_layers,
+                                 RC_CORE_virtual_pipeline_model_parallel_size,
+                                 RC_RULE_python_zero_division))
         RAISE(recompute_layers_divisible_by_vpp);
 }
 
@@ -59,10 +60,10 @@ static bool is_label(const rc_core *core, const char *name)
 static void label_names(rc_core *core)
 {
     const rc_doc *modules = core->at[RC_CORE_recompute_modules];
+    if (!rc_core_is_set(core, RC_CORE_recompute_modules))
+        return;
     if (modules->kind == RC_DOC_STRING && modules->n_bytes)
         RAISE_ITEM(recompute_module_unknown, modules->text); /* its letters are looked up */
-    else if (modules->kind != RC_DOC_LIST && modules->kind != RC_DOC_STRING)
-        rc_core_crash(core, RC_RULE_python_type_error, NULL);
     if (modules->kind != RC_DOC_LIST)
         return;
     for (const rc_doc *item = modules->child; item; item = item->next)
@@ -111,11 +112,15 @@ static void moe_layer_switch(rc_core *core)
     rc_core_set_text(core, RC_CORE_recompute_granularity, "selective",
                      RC_RULE_set_moe_layer_recompute);
     const rc_doc *modules = core->at[RC_CORE_recompute_modules];
-    rc_doc *list = rc_core_new_list(core);
-    if (modules->kind != RC_DOC_LIST || HAS(recompute_modules, "moe"))
+    bool is_sized = rc_core_is_sized(core, RC_CORE_recompute_modules);
+    if (!is_sized || HAS(recompute_modules, "moe"))
         return;
-    for (const rc_doc *item = modules->child; item; item = item->next)
-        rc_core_list_add(core, list, item->text);
+    if (modules->kind != RC_DOC_LIST) { /* nothing can be appended to it */
+        rc_core_crash(core, RC_RULE_recompute_module_unknown, "AttributeError");
+        return;
+    }
+    rc_doc *list = rc_core_new_list(core);
+    rc_core_list_add_all(core, list, modules);
     rc_core_list_add(core, list, "moe");
     if (list)
         core->at[RC_CORE_recompute_modules] = list;

@@ -1,82 +1,103 @@
 """Our verdicts against those of the Megatron Core that is installed, on random configurations.
 
-    python3 differential.py path/to/recompute [N] [FIRST_SEED]
+    python3 differential.py path/to/recompute [N] [FIRST_SEED] [KIND] [CORPUS ...]
 
-Accepted or rejected, and the exception's type, must be equal for every line. Fields that the
-installed release does not have are left out. Exit 77 (skipped) where megatron-core or torch is
-missing. `MEGATRON_RELEASE` names the release where the package cannot tell."""
-import dataclasses
+    themes  mixtures of configs.py
+    near    lines of the corpora (ours, where none is named) with one to three settings changed
+    odd     the same with values of unexpected kinds
+    fields  every setting alone, for each of the two classes: does the release have it?
+    corpus  the lines of the corpora themselves
+
+Verdict, the exception's type, warnings and effective values must be equal for every line. Settings
+that the installed release does not have are left out, except by `fields`. Exit 77 (skipped) where
+megatron-core or torch is missing. `MEGATRON_RELEASE` names the release where the package cannot tell,
+`SHOWN` says how many differences are printed."""
+import collections
 import json
 import os
 import subprocess
 import sys
-import warnings
 
 import configs
+import mutations
 
 try:
-    import torch
-    import megatron.core
-    from megatron.core import utils
-    from megatron.core.transformer import transformer_config
-    from packaging.version import Version
+    import megatron_core
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-TransformerConfig = transformer_config.TransformerConfig
-CLASSES = {"TransformerConfig": TransformerConfig,
-           "MLATransformerConfig": getattr(transformer_config, "MLATransformerConfig", TransformerConfig)}
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMPARED = ["verdict", "exception", "warnings", "effective", "effective_other"]
 
 
-def release():
-    name = os.environ.get("MEGATRON_RELEASE", getattr(megatron.core, "__version__", "main"))
-    return ".".join(name.split(".")[:2])
+def alone(name, kind):
+    """A configuration that sets one field, if to nothing."""
+    config = {"num_layers": 4, "hidden_size": 1024, "num_attention_heads": 8}
+    return {"id": f"{name} of {kind}", "kind": kind, "te_version": "2.9.0",
+            "config": {**config, name: config.get(name)}}
 
 
-def ask(line):
-    """The exception's name, or None when the configuration is accepted."""
-    utils._te_version = Version(line["te_version"])
-    given = json.loads(json.dumps(line["config"]))
-    if "pipeline_dtype" in given:
-        given["pipeline_dtype"] = DTYPES.get(given["pipeline_dtype"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            CLASSES[line["kind"]](**given)
-        except Exception as error:
-            return type(error).__name__, str(error)
-    return None, ""
+def make_lines(n, first, kind, corpora):
+    pool = mutations.Pool(mutations.read(corpora or [os.path.join(HERE, "corpus.jsonl")]))
+    names = [*pool.names, "mtp_standalone"]  # the one that only the class sets
+    if kind == "corpus":
+        return pool.lines, names
+    if kind == "fields":
+        return [alone(name, of) for name in names for of in megatron_core.CLASSES], names
+    lines = []
+    for seed in range(first, first + n):
+        lines.append(configs.make(seed, drop=0.5 if seed % 2 else 0.75) if kind == "themes" else
+                     mutations.make(seed, pool, odd=kind == "odd"))
+    return lines, names
+
+
+def known_only(line):
+    known = megatron_core.FIELDS[line["kind"]]
+    config = {name: value for name, value in line["config"].items() if name in known}
+    return {"id": line["id"], "kind": line["kind"], "te_version": line["te_version"], "config": config}
+
+
+def ours(program, lines):
+    done = subprocess.run(
+        [program, "check", "--for", "core", "--megatron", megatron_core.release(), "--jsonl", "-"],
+        input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True)
+    return [json.loads(text) for text in done.stdout.splitlines()]
+
+
+def compare(theirs, our):
+    """The members that differ. After a rejection there are no values to compare."""
+    members = COMPARED if theirs["verdict"] == our["verdict"] == "accept" else COMPARED[:3]
+    if "unexpected keyword" in theirs["message"] and our["rule"] != "field-not-in-release":
+        return ["rule"]
+    return [name for name in members if theirs[name] != our[name]]
 
 
 def main():
-    n = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
-    first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    lines = []
-    for seed in range(first, first + n):
-        line = configs.make(seed, drop=0.5 if seed % 2 else 0.75)
-        known = {f.name for f in dataclasses.fields(CLASSES[line["kind"]])}
-        line["config"] = {k: v for k, v in line["config"].items() if k in known}
-        lines.append(line)
-    ours = subprocess.run([sys.argv[1], "check", "--for", "core", "--megatron", release(), "--jsonl", "-"],
-                          input="".join(json.dumps(line) + "\n" for line in lines),
-                          capture_output=True, text=True).stdout.splitlines()
-    n_wrong, n_rejected, n_silent = 0, 0, 0
-    for line, verdict in zip(lines, map(json.loads, ours), strict=True):
-        exception, message = ask(line)
-        if "process group has not been initialized" in message:
+    words = dict(enumerate(sys.argv))
+    kind = words.get(4, "themes")
+    lines, names = make_lines(int(words.get(2, 2000)), int(words.get(3, 1)), kind, sys.argv[5:])
+    lines = lines if kind == "fields" else [known_only(line) for line in lines]
+    n_wrong, n_rejected, n_silent, shown = 0, 0, 0, int(os.environ.get("SHOWN", 20))
+    by_member = collections.Counter()
+    for line, our in zip(lines, ours(sys.argv[1], lines), strict=True):
+        theirs = megatron_core.ask(line, names)
+        if "process group has not been initialized" in theirs["message"]:
             n_silent += 1  # 0.13 asks a running job about its layout
             continue
-        n_rejected += exception is not None
-        if exception == verdict["exception"]:
+        n_rejected += theirs["verdict"] == "reject"
+        differing = compare(theirs, our)
+        if not differing:
             continue
         n_wrong += 1
-        if n_wrong <= int(os.environ.get("SHOWN", 20)):
-            print(f"{line['id']} {line['te_version']} {line['kind']}: Megatron Core {exception} "
-                  f"({message[:200]}), ours {verdict['exception']} {verdict['rule']}\n  {json.dumps(line['config'])}")
-    print(f"Megatron Core {release()}: {n} configurations, {n_rejected} rejected, {n_silent} without "
-          f"a verdict, {n_wrong} disagreements")
+        by_member[differing[0]] += 1
+        if n_wrong <= shown:
+            print(f"{line['id']} {line['te_version']} {line['kind']} {json.dumps(line['config'])}")
+            for name in differing:
+                print(f"  {name}: Megatron Core {theirs.get(name)}, ours {our[name]}")
+            print(f"  {theirs['message'][:160]!r}; {our['rule']}")
+    print(f"Megatron Core {megatron_core.release()}, {kind}: {len(lines)} configurations, {n_rejected} "
+          f"rejected, {n_silent} without a verdict, {n_wrong} disagreements {dict(by_member) or ''}")
     return n_wrong > 0
 
 
