@@ -88,18 +88,25 @@ static bool are_texts(const rc_doc *names)
     return true;
 }
 
-/* The list of names, or NULL when memory is out. */
-static rc_doc *look_up(rc_core *core, bool *is_full)
+/* What was given, as a list; NULL when memory is out. */
+static rc_doc *list_names(rc_core *core)
 {
     const rc_doc *modules = core->at[RC_CORE_cuda_graph_modules];
-    rc_doc *names = rc_core_new_list(core), *plain = rc_core_new_list(core);
+    rc_doc *names = rc_core_new_list(core);
     if (modules->kind == RC_DOC_STRING && (modules->n_bytes || !SINCE("0.18")))
         names = split(core, modules);
     else if (modules->kind == RC_DOC_LIST)
         rc_core_list_add_all(core, names, modules);
     else if (modules->kind != RC_DOC_NULL && modules->kind != RC_DOC_STRING)
         rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");
-    if (core->code != RC_OK)
+    return core->code == RC_OK ? names : NULL;
+}
+
+/* The names that are known, or NULL when memory is out. */
+static rc_doc *look_up(rc_core *core, bool *is_full)
+{
+    rc_doc *names = list_names(core), *plain = rc_core_new_list(core);
+    if (!names || !plain)
         return NULL;
     if (!SINCE("0.18") && !are_texts(names))
         rc_core_crash(core, RC_RULE_graph_module_unknown, "AssertionError");

@@ -33,6 +33,14 @@ static void overlap_graphs(rc_core *core)
         RAISE(ep_overlap_te_graph_excludes_moe_mlp);
 }
 
+static void overlap_ncclep(rc_core *core)
+{
+    if (!ON(moe_ncclep_static_shape))
+        WARN(warn_ep_overlap_ncclep_waits); /* 0.19 alone */
+    if (ON(fine_grained_activation_offloading) && HAS(offload_modules, "expert_fc1"))
+        RAISE(ep_overlap_ncclep_excludes_expert_fc1_offload);
+}
+
 static void overlap(rc_core *core)
 {
     bool is_flex = IS(moe_token_dispatcher_type, "flex");
@@ -48,11 +56,8 @@ static void overlap(rc_core *core)
     if (ON(moe_shared_expert_overlap))
         RAISE(ep_overlap_excludes_shared_expert_overlap);
     overlap_mtp(core);
-    if (is_flex && IS(moe_flex_dispatcher_backend, "ncclep") && !ON(moe_ncclep_static_shape))
-        WARN(warn_ep_overlap_ncclep_waits); /* 0.19 alone */
-    if (is_flex && IS(moe_flex_dispatcher_backend, "ncclep") &&
-        ON(fine_grained_activation_offloading) && HAS(offload_modules, "expert_fc1"))
-        RAISE(ep_overlap_ncclep_excludes_expert_fc1_offload);
+    if (is_flex && IS(moe_flex_dispatcher_backend, "ncclep"))
+        overlap_ncclep(core);
     overlap_graphs(core);
 }
 

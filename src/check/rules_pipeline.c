@@ -47,27 +47,34 @@ static bool is_mtp_with_loss(const rc_layout *layout)
     return true;
 }
 
-static void layout_layers(rc_core *core, const rc_layout *layout, size_t n_ranks)
+/* How many, and where; *rank is the one that MTP stands on. */
+static void layout_mtp(rc_core *core, const rc_layout *layout, size_t n_ranks, size_t *rank)
 {
-    size_t n = layout->n_layers, mtp_rank = 0;
-    if (n == 0 || layout->layers[0] != RC_STAGE_EMBEDDING ||
-        layout->layers[n - 1] != RC_STAGE_LOSS || count(layout, RC_STAGE_EMBEDDING) != 1 ||
-        count(layout, RC_STAGE_LOSS) != 1)
-        RAISE(pp_layout_embedding_loss_placement);
-    if (!rc_core_is_number(core, RC_CORE_num_layers, (double)count(layout, RC_STAGE_DECODER)))
-        RAISE(pp_layout_decoder_count);
     size_t n_placed = count(layout, RC_STAGE_MTP);
     bool is_counted = rc_core_is_number(core, RC_CORE_mtp_num_layers, (double)n_placed) ||
                       (IS_NULL(mtp_num_layers) && n_placed == 0);
-    if (SINCE("0.14") && (!is_counted || !is_mtp_placed(layout, n_ranks, &mtp_rank)))
-        RAISE(pp_layout_mtp_placement);
+    bool is_placed = is_mtp_placed(layout, n_ranks, rank);
     if (SINCE("0.15") && !SINCE("0.16") && !is_mtp_with_loss(layout))
+        is_placed = false;
+    if (SINCE("0.14") && (!is_counted || !is_placed))
         RAISE(pp_layout_mtp_placement);
+}
+
+static void layout_layers(rc_core *core, const rc_layout *layout, size_t n_ranks)
+{
+    size_t n = layout->n_layers, mtp_rank = 0;
+    if (layout->layers[0] != RC_STAGE_EMBEDDING || layout->layers[n - 1] != RC_STAGE_LOSS ||
+        count(layout, RC_STAGE_EMBEDDING) != 1 || count(layout, RC_STAGE_LOSS) != 1)
+        RAISE(pp_layout_embedding_loss_placement);
+    if (!rc_core_is_number(core, RC_CORE_num_layers, (double)count(layout, RC_STAGE_DECODER)))
+        RAISE(pp_layout_decoder_count);
+    layout_mtp(core, layout, n_ranks, &mtp_rank);
+    bool has_mtp = count(layout, RC_STAGE_MTP) > 0;
     if (count(layout, RC_STAGE_ENCODER) > 0)
         RAISE(pp_layout_no_encoder);
-    if (!SINCE("0.14") && n_placed > 0)
+    if (!SINCE("0.14") && has_mtp)
         rc_core_crash(core, RC_RULE_pp_layout_mtp_placement, "NotImplementedError");
-    bool is_standalone = n_placed > 0 && mtp_rank + 1 < n_ranks;
+    bool is_standalone = has_mtp && mtp_rank + 1 < n_ranks;
     if (!rc_core_is_number(core, RC_CORE_mtp_standalone, is_standalone))
         rc_core_set_bool(core, RC_CORE_mtp_standalone, is_standalone,
                          RC_RULE_set_vpp_from_layout);
