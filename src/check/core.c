@@ -538,6 +538,7 @@ rc_code rc_core_open(rc_arena *mem, bool is_mla, rc_core **out, rc_error *err)
     rc_core *core = *out;
     core->mem = mem;
     core->is_mla = is_mla;
+    core->release = RC_RELEASE_MAIN;
     for (int i = 0; i < RC_CORE_COUNT; i++) {
         bool is_switched = is_mla && i == RC_CORE_multi_latent_attention;
         RC_TRY(make_default(mem, is_switched ? "true" : fields[i].dflt, &core->at[i], err));

@@ -208,7 +208,7 @@ rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err);
 /* Runs all families. */
 RC_MUST_CHECK
 rc_code rc_core_run(rc_core *core, rc_error *err);
-/* An empty state with the class defaults. */
+/* An empty state with the class defaults, of the newest release. */
 RC_MUST_CHECK
 rc_code rc_core_open(rc_arena *mem, bool is_mla, rc_core **out, rc_error *err);
 
