@@ -37,7 +37,9 @@ void rc_check_write_text_or_null(const char *text, FILE *to);
 void rc_check_write_people(const rc_subject *subject, const rc_check_show *show, FILE *to);
 void rc_check_write_json(const rc_subject *subjects, size_t n, const rc_check_show *show,
                          FILE *to);
-void rc_check_write_sarif(const rc_subject *subjects, size_t n, FILE *to);
+RC_MUST_CHECK
+rc_code rc_check_write_sarif(const rc_subject *subjects, size_t n, rc_arena *mem, FILE *to,
+                             rc_error *err);
 /* Findings as rows, in any of the formats of tables, to standard output. */
 RC_MUST_CHECK
 rc_code rc_check_write_table(const rc_subject *subjects, size_t n, const rc_check_show *show,

@@ -23,13 +23,37 @@ static void write_rules(FILE *to)
     }
 }
 
+/* Characters in the first `n` bytes of a line: SARIF's columns count them, ours count bytes. */
+static int count_characters(const char *line, size_t n)
+{
+    int count = 0;
+    for (size_t i = 0; i < n && line[i]; i++)
+        count += ((unsigned char)line[i] & 0xC0) != 0x80;
+    return count;
+}
+
 static void write_region(const rc_where *where, FILE *to)
 {
     if (!where->line)
         return;
-    int width = where->n_cols > 0 ? where->n_cols : 1;
+    size_t before = where->col > 0 ? (size_t)where->col - 1 : 0;
+    size_t width = where->n_cols > 0 ? (size_t)where->n_cols : 1;
+    int from = where->text ? count_characters(where->text, before) : (int)before;
+    int past =
+        where->text ? count_characters(where->text, before + width) : (int)(before + width);
     fprintf(to, ", \"region\": {\"startLine\": %d, \"startColumn\": %d, \"endColumn\": %d}",
-            where->line, where->col, where->col + width);
+            where->line, from + 1, (past > from ? past : from + 1) + 1);
+}
+
+/* A path as a relative URI (RFC 3986). */
+static void write_uri(const char *path, FILE *to)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+    fputc('"', to);
+    for (; *path; path++)
+        fprintf(to, strchr(plain, *path) ? "%c" : "%%%02X", (unsigned char)*path);
+    fputc('"', to);
 }
 
 static void write_result(const char *rule, const char *level, const char *text,
@@ -39,23 +63,27 @@ static void write_result(const char *rule, const char *level, const char *text,
             level);
     rc_json_write_string(text, to);
     fputs("}, \"locations\": [{\"physicalLocation\": {\"artifactLocation\": {\"uri\": ", to);
-    rc_json_write_string(where->file ? where->file : file, to);
+    write_uri(where->file ? where->file : file, to);
     fputc('}', to);
     write_region(where, to);
     fputs("}}]}", to);
 }
 
-static void write_finding(const rc_subject *subject, size_t i, FILE *to)
+static rc_code write_finding(const rc_subject *subject, size_t i, rc_arena *mem, FILE *to,
+                             rc_error *err)
 {
     const rc_finding *finding = &subject->check->findings.at[i];
-    char text[2048];
-    snprintf(text, sizeof text, "%s%s%s", finding->reason,
-             finding->fix ? ". Write instead: " : "", finding->fix ? finding->fix : "");
+    const char *text;
+    RC_TRY(rc_arena_printf(mem, &text, err, "%s%s%s", finding->reason,
+                           finding->fix ? ". Write instead: " : "",
+                           finding->fix ? finding->fix : ""));
     write_result(finding->rule, rc_level_name(finding->level), text, subject->path,
                  &finding->where, to);
+    return RC_OK;
 }
 
-void rc_check_write_sarif(const rc_subject *subjects, size_t n, FILE *to)
+rc_code rc_check_write_sarif(const rc_subject *subjects, size_t n, rc_arena *mem, FILE *to,
+                             rc_error *err)
 {
     bool is_later = false;
     fputs("{\"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\", \"version\": "
@@ -69,7 +97,7 @@ void rc_check_write_sarif(const rc_subject *subjects, size_t n, FILE *to)
         const rc_subject *subject = &subjects[i];
         for (size_t k = 0; !subject->unreadable && k < subject->check->findings.n; k++) {
             fputs(is_later ? "," : "", to);
-            write_finding(subject, k, to);
+            RC_TRY(write_finding(subject, k, mem, to, err));
             is_later = true;
         }
         if (!subject->unreadable)
@@ -80,4 +108,5 @@ void rc_check_write_sarif(const rc_subject *subjects, size_t n, FILE *to)
         is_later = true;
     }
     fputs("\n  ]}]}\n", to);
+    return RC_OK;
 }

@@ -194,12 +194,18 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     RC_TRY(rc_check_plan_make(args, mem, &work.plan, err));
     bool is_fixing = rc_args_find(args, "--fix") || rc_args_find(args, "--write");
     bool is_text = !is_sarif && args->format == RC_FORMAT_TEXT;
+    if (is_fixing && !is_text)
+        return RC_FAIL(
+            err, RC_E_INPUT, RC_NOWHERE,
+            "--fix and --write print settings; in --json they stand with each finding");
+    if (is_sarif && args->format != RC_FORMAT_TEXT)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "--sarif is a form of its own; choose one");
     RC_TRY(check_all(&work, is_fixing || is_text, status, err));
     if (is_fixing || is_text)
         return RC_OK;
     if (is_sarif)
-        rc_check_write_sarif(work.subjects, work.plan.n_paths, stdout);
-    else if (is_json)
+        return rc_check_write_sarif(work.subjects, work.plan.n_paths, mem, stdout, err);
+    if (is_json)
         rc_check_write_json(work.subjects, work.plan.n_paths, &work.show, stdout);
     else
         return rc_check_write_table(work.subjects, work.plan.n_paths, &work.show, args->format,
