@@ -50,12 +50,12 @@ static size_t find_fixable(const rc_check *check, rc_level level, const rc_rule_
     return check->findings.n;
 }
 
-static bool is_gone(const rc_check *check, const rc_rule_facts *rule)
+static size_t count_of(const rc_check *check, const rc_rule_facts *rule)
 {
+    size_t n = 0;
     for (size_t i = 0; i < check->findings.n; i++)
-        if (check->rules[i] == rule)
-            return false;
-    return true;
+        n += check->rules[i] == rule;
+    return n;
 }
 
 rc_code rc_check_mend(const rc_check_inputs *inputs, const rc_subject *subject, rc_level level,
@@ -74,8 +74,9 @@ rc_code rc_check_mend(const rc_check_inputs *inputs, const rc_subject *subject, 
         for (const rc_doc *value = check->fixes[i]->child; value; value = value->next)
             RC_TRY(add_value(map, value, mem, err));
         const rc_rule_facts *rule = check->rules[i];
+        size_t n_before = count_of(check, rule);
         RC_TRY(rc_check_run(inputs, map, mem, after, err));
-        if (!is_gone(after->check, rule))
+        if (count_of(after->check, rule) >= n_before)
             tried[n_tried++] = rule;
     }
     *fix = map;

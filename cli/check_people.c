@@ -71,6 +71,15 @@ static void write_origins(const rc_subject *subject, FILE *to)
     rc_arena_close(mem);
 }
 
+/* Is any value not the default? A file of something else has none. */
+static bool has_settings(const rc_subject *subject)
+{
+    for (int i = 0; i < RC_FIELD_COUNT; i++)
+        if (subject->cfg->origin[i].kind != RC_FROM_DEFAULT)
+            return true;
+    return false;
+}
+
 void rc_check_write_people(const rc_subject *subject, const rc_check_show *show, FILE *to)
 {
     const rc_check *check = subject->check;
@@ -92,5 +101,6 @@ void rc_check_write_people(const rc_subject *subject, const rc_check_show *show,
     write_count(rc_findings_count(&check->findings, RC_LEVEL_ERROR), "error", ": ", to);
     write_count(rc_findings_count(&check->findings, RC_LEVEL_WARNING), "warning", ", ", to);
     write_count(n_notes, "note", ", ", to);
-    fputs(n_notes && !show->has_notes ? " (--notes shows them)\n" : "\n", to);
+    fputs(n_notes && !show->has_notes ? " (--notes shows them)" : "", to);
+    fputs(has_settings(subject) ? "\n" : "; no setting is found in it\n", to);
 }

@@ -5,6 +5,9 @@
  */
 #include "check/fix.h"
 
+#include <recompute/label.h>
+
+#include <stdio.h>
 #include <string.h>
 
 const char *rc_fix_words(const rc_rule_facts *rule)
@@ -71,25 +74,70 @@ static rc_code make_value(rc_arena *mem, const fix_word *word, rc_doc **out, rc_
     return RC_OK;
 }
 
+static bool is_word(const rc_doc *item, const char *text, size_t n)
+{
+    return item->text && item->n_bytes == n && memcmp(item->text, text, n) == 0;
+}
+
+static bool has_item(const rc_doc *list, const char *text, size_t n)
+{
+    for (const rc_doc *item = list->child; item; item = item->next)
+        if (is_word(item, text, n))
+            return true;
+    return false;
+}
+
+/* The labels that were probably meant by a word that is none: "core_atn", or "core_attn,mlp" in one. */
+static rc_code add_meant(const rc_core *core, const char *typed, rc_doc *list, rc_error *err)
+{
+    static const char between[] = ", []'\"";
+    char part[64];
+    for (const char *at = typed + strspn(typed, between); *at; at += strspn(at, between)) {
+        size_t n = strcspn(at, between);
+        snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : 0), at);
+        at += n;
+        rc_label label;
+        const char *meant = rc_label_find(part, &label) ? part : rc_label_nearest(part);
+        const char *name;
+        if (!meant || has_item(list, meant, strlen(meant)))
+            continue;
+        RC_TRY(rc_arena_copy(core->mem, meant, strlen(meant), &name, err));
+        RC_TRY(add_item(core->mem, list, name, strlen(name), RC_NOWHERE, err));
+    }
+    return RC_OK;
+}
+
+/* The items of a list, and in place of the one of that name (may be NULL) what was meant by it. */
+static rc_code copy_items(const rc_core *core, const rc_doc *from, const char *without,
+                          bool has_meaning, rc_doc *list, rc_error *err)
+{
+    size_t n = without ? strlen(without) : 0;
+    for (const rc_doc *item = from; item; item = item->next) {
+        bool is_it = without && is_word(item, without, n);
+        if (is_it && has_meaning)
+            RC_TRY(add_meant(core, without, list, err));
+        else if (!is_it && item->kind == RC_DOC_STRING)
+            RC_TRY(add_item(core->mem, list, item->text, item->n_bytes, item->where, err));
+    }
+    return RC_OK;
+}
+
 /* The list at hand without the item, or with it. */
 static rc_code change_list(const rc_core *core, const fix_word *word, const rc_hit *hit,
                            const rc_doc *now, rc_doc **out, rc_error *err)
 {
-    bool is_item = word->n == 1 && *word->value == '$';
-    const char *name = is_item ? (hit->item ? hit->item : "") : word->value;
-    size_t n_name = is_item ? strlen(name) : word->n;
-    bool has_it = false;
+    bool is_item = word->n == 1 && *word->value == '$', is_removal = word->op == '-';
+    bool has_meaning = hit->rule == RC_RULE_recompute_module_unknown;
+    const char *name = hit->item ? hit->item : "";
+    if (!is_item)
+        RC_TRY(rc_arena_copy(core->mem, word->value, word->n, &name, err));
     RC_TRY(rc_doc_new(core->mem, RC_DOC_LIST, RC_NOWHERE, out, err));
-    for (const rc_doc *item = now->kind == RC_DOC_LIST ? now->child : NULL; item;
-         item = item->next) {
-        bool is_it = item->kind == RC_DOC_STRING && item->n_bytes == n_name &&
-                     memcmp(item->text, name, n_name) == 0;
-        has_it = has_it || is_it;
-        if (item->kind == RC_DOC_STRING && !(is_it && word->op == '-'))
-            RC_TRY(add_item(core->mem, *out, item->text, item->n_bytes, item->where, err));
-    }
-    if (word->op == '+' && !has_it)
-        RC_TRY(add_item(core->mem, *out, name, n_name, RC_NOWHERE, err));
+    if (now->kind == RC_DOC_LIST)
+        RC_TRY(copy_items(core, now->child, is_removal ? name : NULL, has_meaning, *out, err));
+    else if (is_removal && has_meaning)
+        RC_TRY(add_meant(core, name, *out, err));
+    if (word->op == '+' && !has_item(*out, name, strlen(name)))
+        RC_TRY(add_item(core->mem, *out, name, strlen(name), RC_NOWHERE, err));
     return RC_OK;
 }
 
@@ -101,7 +149,12 @@ static bool is_same(const rc_doc *a, const rc_doc *b)
         return strcmp(a->text, b->text) == 0;
     if (a->kind == RC_DOC_FLOAT)
         return !(a->f < b->f) && !(a->f > b->f);
-    return a->kind == RC_DOC_LIST ? a->n_children == b->n_children : a->i == b->i;
+    if (a->kind != RC_DOC_LIST)
+        return a->i == b->i;
+    for (const rc_doc *item = a->child; item; item = item->next)
+        if (!item->text || !has_item(b, item->text, item->n_bytes))
+            return false;
+    return a->n_children == b->n_children;
 }
 
 static rc_doc *find_child(rc_doc *map, const char *key)

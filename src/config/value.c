@@ -49,6 +49,14 @@ static const char *name_node(const rc_doc *node, char *buf, size_t room)
 static rc_code not_a(const rc_doc *node, const char *shown, const char *what, rc_error *err)
 {
     char buf[96];
+    rc_doc bare = *node;
+    bare.is_quoted = false;
+    if (node->kind == RC_DOC_STRING && node->is_quoted && !node->tag)
+        rc_doc_resolve_scalar(&bare);
+    if (bare.kind != node->kind)
+        return RC_FAIL(err, RC_E_INPUT, node->where,
+                       "%s must be %s, not text: write %s without quotes", shown, what,
+                       name_node(&bare, buf, sizeof buf));
     if (node->kind == RC_DOC_BOOL && !node->text && node->i)
         return RC_FAIL(err, RC_E_INPUT, node->where, "%s needs a value: %s", shown, what);
     return RC_FAIL(err, RC_E_INPUT, node->where, "%s must be %s, not %s", shown, what,
@@ -232,8 +240,8 @@ rc_code rc_value_set(rc_config *cfg, rc_field field, const rc_doc *node, rc_orig
         set_null(cfg, field);
     else
         RC_TRY(set_typed(cfg, field, node, shown, mem, err));
-    cfg->origin[field] = (rc_origin){
-        .kind = kind, .is_null = is_null, .where = node->where, .node = node};
+    cfg->origin[field] =
+        (rc_origin){.kind = kind, .is_null = is_null, .where = node->where, .node = node};
     return RC_OK;
 }
 

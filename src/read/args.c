@@ -122,35 +122,48 @@ static bool is_number(const rc_args_word *word, bool is_whole)
            (!is_whole && (node.kind == RC_DOC_FLOAT || is_special));
 }
 
-/* What argparse refuses, in its order: the number of values, then what they are. */
+static const char *const kinds[] = {
+    "", "a whole number", "a number", "a word", "whole numbers", "numbers", "words", "words"};
+
+/* More values than the flag takes, `n_most` of them. */
+static rc_code refuse_extra(const flag_words *f, size_t n_most, rc_error *err)
+{
+    const rc_args_word *extra = &f->values[n_most];
+    char safe[80];
+    rc_text_printable(extra->text, extra->n_bytes, safe, sizeof safe);
+    if (safe[0] == '-' && strpbrk(safe, "abcdefghijklmnopqrstuvwxyz") == safe + 1)
+        return RC_FAIL(err, RC_E_INPUT, extra->where,
+                       "%s is no argument: they begin with two dashes", safe);
+    if (n_most)
+        return RC_FAIL(err, RC_E_INPUT, extra->where,
+                       "--%s takes one value; %s is one too many", f->known->name, safe);
+    return RC_FAIL(err, RC_E_INPUT, extra->where,
+                   "--%s is a switch and takes no value; leave out %s%s", f->known->name,
+                   f->values == &f->own ? "=" : "", safe);
+}
+
+/* What argparse refuses: what the values are, then how many. */
 static rc_code check_values(const flag_words *f, rc_error *err)
 {
-    const char *name = f->known->name;
     rc_flag_takes takes = f->known->takes;
+    bool is_whole = takes == RC_FLAG_INT || takes == RC_FLAG_INTS;
+    bool is_number_kind = is_whole || takes == RC_FLAG_REAL || takes == RC_FLAG_REALS;
     char safe[80];
     size_t n_most = 0;
     while (n_most < f->n_values && rc_flag_takes_more(f->known, n_most))
         n_most++;
-    if (f->n_values > n_most && !f->values[n_most].is_unknown) {
-        const rc_args_word *extra = &f->values[n_most];
-        rc_text_printable(extra->text, extra->n_bytes, safe, sizeof safe);
-        if (n_most)
-            return RC_FAIL(err, RC_E_INPUT, extra->where,
-                           "--%s takes one value; %s is one too many", name, safe);
-        return RC_FAIL(err, RC_E_INPUT, extra->where,
-                       "--%s is a switch and takes no value; leave out %s%s", name,
-                       f->values == &f->own ? "=" : "", safe);
-    }
-    for (size_t i = 0; i < f->n_values && i < n_most; i++) {
-        bool is_whole = takes == RC_FLAG_INT || takes == RC_FLAG_INTS;
-        bool is_real = takes == RC_FLAG_REAL || takes == RC_FLAG_REALS;
-        if ((!is_whole && !is_real) || is_number(&f->values[i], is_whole))
+    if (f->n_values == 0 && takes != RC_FLAG_NONE && takes != RC_FLAG_ANY)
+        return RC_FAIL(err, RC_E_INPUT, f->flag.where, "--%s needs a value: %s", f->known->name,
+                       kinds[takes]);
+    for (size_t i = 0; i < n_most && is_number_kind; i++) {
+        if (is_number(&f->values[i], is_whole))
             continue;
         rc_text_printable(f->values[i].text, f->values[i].n_bytes, safe, sizeof safe);
-        return RC_FAIL(err, RC_E_INPUT, f->values[i].where, "--%s must be %s, not \"%s\"", name,
-                       is_whole ? "a whole number" : "a number", safe);
+        return RC_FAIL(err, RC_E_INPUT, f->values[i].where, "--%s must be %s, not \"%s\"",
+                       f->known->name, kinds[takes], safe);
     }
-    return RC_OK;
+    bool has_extra = f->n_values > n_most && !f->values[n_most].is_unknown;
+    return has_extra ? refuse_extra(f, n_most, err) : RC_OK;
 }
 
 /* The flag at words[*at] and its values; *at moves behind them. */

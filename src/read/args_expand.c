@@ -490,6 +490,31 @@ static rc_code add_single_quoted(rc_shell_reader *r, builder *b, rc_shell_text *
     return add_bytes(r, b, text, open + 1, n, err);
 }
 
+/* White space alone, up to the end of a line? */
+static bool ends_line(const char *at)
+{
+    size_t n = strspn(at, " \t");
+    return n > 0 && (at[n] == '\n' || (at[n] == '\r' && at[n + 1] == '\n'));
+}
+
+/* Outside quotes; the cursor stands on the backslash. */
+static rc_code add_escaped(rc_shell_reader *r, builder *b, rc_shell_text *text, rc_error *err)
+{
+    const char *at = text->bytes + text->at;
+    size_t n = at[1] == '\n' ? 2 : at[1] == '\r' && at[2] == '\n' ? 3 : 0;
+    if (n > 0) {
+        text->at += n;
+        return RC_OK;
+    }
+    if (ends_line(at + 1) && rc_shell_runs(r) != RC_SHELL_NO)
+        return RC_FAIL(
+            err, RC_E_INPUT, rc_shell_where(r, text, text->at, 1),
+            "white space behind this backslash: the line ends here, and what follows "
+            "is no part of the command");
+    text->at += at[1] ? 2 : 1;
+    return add_bytes(r, b, text, text->at - 1, 1, err);
+}
+
 rc_code rc_shell_read_next(rc_shell_reader *r, rc_shell_text *text, bool is_split,
                            rc_shell_words *out, rc_error *err)
 {
@@ -498,24 +523,18 @@ rc_code rc_shell_read_next(rc_shell_reader *r, rc_shell_text *text, bool is_spli
         const char *at = text->bytes + text->at;
         if (*at == '\0' || strchr(" \t\r\n;|&()<>", *at))
             break;
-        if (at[0] == '\\' && at[1] == '\n') {
-            text->at += 2;
-        } else if (at[0] == '\\' && at[1] == '\r' && at[2] == '\n') {
-            text->at += 3;
-        } else if (at[0] == '\\' && at[1]) {
-            RC_TRY(add_bytes(r, &b, text, text->at + 1, 1, err));
-            text->at += 2;
-        } else if (*at == '\'') {
+        if (*at == '\\')
+            RC_TRY(add_escaped(r, &b, text, err));
+        else if (*at == '\'')
             RC_TRY(add_single_quoted(r, &b, text, err));
-        } else if (*at == '"') {
+        else if (*at == '"')
             RC_TRY(add_double_quoted(r, &b, text, out, err));
-        } else if (*at == '`') {
+        else if (*at == '`')
             RC_TRY(add_backquotes(r, &b, text, err));
-        } else if (*at == '$') {
+        else if (*at == '$')
             RC_TRY(add_dollar(r, &b, text, !is_split, out, err));
-        } else {
+        else
             RC_TRY(add_bytes(r, &b, text, text->at++, 1, err));
-        }
     }
     return finish(r, &b, out, err);
 }

@@ -13,7 +13,8 @@ typedef enum rc_flag_takes {
     RC_FLAG_WORD,
     RC_FLAG_INTS,
     RC_FLAG_REALS,
-    RC_FLAG_WORDS
+    RC_FLAG_WORDS,
+    RC_FLAG_ANY /* words, or none */
 } rc_flag_takes;
 
 typedef struct rc_flag {

@@ -313,6 +313,30 @@ static rc_where find_tab(yaml *y, rc_where where)
     return RC_NOWHERE;
 }
 
+/* What to do about the faults that people make most; `msg` is libfyaml's. */
+static const char *find_advice(const char *msg)
+{
+    static const struct {
+        const char *msg, *advice;
+    } rows[] = {
+        {"invalid value after mapping", "is the colon of `key: value` missing?"},
+        {"invalid multiline plain key",
+         "a colon needs a space behind it, and the keys of one map begin in one column"},
+        {"invalid indentation in mapping", "the keys of one map begin in one column"},
+        {"invalid scalar at the end of block sequence",
+         "the lines of one list begin with `- ` in one column"},
+        {"invalid nested block mapping", "a value with a colon and a space in it needs quotes"},
+        {"plain scalar cannot start with", "put the value in quotes"},
+        {"missing comma in flow mapping", "is a { further up not closed?"},
+        {"flow sequence without a closing bracket", "the [ stands further up"},
+        {"flow mapping without a closing brace", "the { stands further up"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strncmp(msg, rows[i].msg, strlen(rows[i].msg)) == 0)
+            return rows[i].advice;
+    return NULL;
+}
+
 static rc_code syntax_error(yaml *y, struct fy_diag *diag, rc_error *err)
 {
     void *iterator = NULL;
@@ -325,8 +349,10 @@ static rc_code syntax_error(yaml *y, struct fy_diag *diag, rc_error *err)
         return RC_FAIL(err, RC_E_INPUT, tab, "a tab indents this line; YAML takes spaces only");
     char safe[160];
     const char *msg = error->msg ? error->msg : "syntax error";
-    return RC_FAIL(err, RC_E_INPUT, where, "not valid YAML: %s",
-                   rc_text_printable(msg, strlen(msg), safe, sizeof safe));
+    const char *advice = find_advice(msg);
+    return RC_FAIL(err, RC_E_INPUT, where, "not valid YAML: %s%s%s",
+                   rc_text_printable(msg, strlen(msg), safe, sizeof safe), advice ? "; " : "",
+                   advice ? advice : "");
 }
 
 static void say_nothing(struct fy_diag *diag, void *user, const char *bytes, size_t n)

@@ -13,8 +13,8 @@ static void args_reads_a_line(void **state)
         "{megatron_args: {num_layers: 24, bf16: T, recompute_modules: ['core_attn', 'mlp'],"
         " lr: 0.0003f, split: '969,30,1', x: -1}}");
     expect_tree(rc_args_read, "--a 1 --b\n--a 2\n", "{megatron_args: {b: T, a: 2}}");
-    expect_tree(rc_args_read, "--moe-layer-freq ([0]*1+[1]*3)\n",
-                "{megatron_args: {moe_layer_freq: T}}");
+    expect_refused(rc_args_read, "--moe-layer-freq ([0]*1+[1]*3)\n", 1, "^",
+                   "--moe-layer-freq needs a value: a word"); /* the shell wants quotes */
     expect_tree(rc_args_read, "--moe-layer-freq \"([0]*1+[1]*3)\" --e ''\n",
                 "{megatron_args: {moe_layer_freq: [0, 1, 1, 1], e: ''}}");
 }
@@ -197,6 +197,12 @@ static void args_refuses_what_the_parser_stops_at(void **state)
                    /* */ "  ^", "--seed takes one value; 2 is one too many");
     expect_refused(rc_args_read, "--lr 1e-4x\n", 1,
                    /* */ "     ^", "--lr must be a number, not \"1e-4x\"");
+    expect_refused(rc_args_read, "--seed 1 -bf16\n", 1,
+                   /* */ "         ^", "-bf16 is no argument: they begin with two dashes");
+    expect_refused(rc_args_read, "--hidden-size = 8\n", 1,
+                   /* */ "              ^", "must be a whole number, not \"=\"");
+    expect_refused(rc_args_read, "p.py \\ \n --seed 1\n", 1,
+                   /* */ "     ^", "white space behind this backslash");
     expect_refused(rc_args_read, "--seed 1.5\n", 1,
                    /* */ "       ^", "--seed must be a whole number");
     expect_tree(rc_args_read, "--bf16 \"$@\" --seed 1 $EXTRA --own $(date) x --min-lr -1\n",

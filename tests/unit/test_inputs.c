@@ -148,7 +148,7 @@ static void inputs_refuse_with_word_and_column(void **state)
         {{"--bf16", "model.num_layers=[1"}, 2, 2, 18, "no closing ]"},
         {{"--num-layers", "two"}, 2, 2, 1, "--num-layers must be a whole number, not \"two\""},
         {{"--num-layers=two"}, 1, 1, 14, "--num-layers must be a whole number"},
-        {{"--num-layers"}, 1, 1, 1, "num_layers needs a value: a whole number"},
+        {{"--num-layers"}, 1, 1, 1, "--num-layers needs a value: a whole number"},
         {{"--bf16=true"}, 1, 1, 8, "--bf16 is a switch and takes no value; leave out =true"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
