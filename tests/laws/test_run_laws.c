@@ -1,11 +1,11 @@
 /* test_run_laws.c — what holds when schedules run: predicted is used, recompute is retain. */
 #include "law.h"
 
-enum { N_MICRO = 2, N_STEPS = 2 };
+enum { MOST_MICRO = 3, N_STEPS = 2 };
 
 /* Everything a setting may not change: losses, gradients and weights of two steps. */
 typedef struct outcome {
-    double losses[N_STEPS * N_MICRO];
+    double losses[N_STEPS * MOST_MICRO];
     double norms[N_STEPS];
     float *grads, *weights;
     int64_t n;
@@ -41,20 +41,21 @@ static void copy_params(const rc_run *run, outcome *out, rc_arena *mem)
     }
 }
 
-static outcome run_steps(const rc_schedule *schedule, const char *name, rc_arena *mem)
+static outcome run_steps(const rc_schedule *schedule, int n_micro, const char *name,
+                         rc_arena *mem)
 {
     rc_error err = {0};
     rc_run *run;
-    outcome out = {.n = 0};
+    outcome out = {.n = 0}; /* losses beyond n_micro stay 0 */
     int32_t tokens[4096], targets[4096];
-    rc_run_options options = {.seed = 42, .n_micro_batches = N_MICRO, .is_poisoned = true};
+    rc_run_options options = {.seed = 42, .n_micro_batches = n_micro, .is_poisoned = true};
     law_check(rc_run_open(schedule, &options, &run, &err), &err);
     rc_run_init_weights(run);
     for (int step = 0; step < N_STEPS; step++) {
-        for (int micro = 0; micro < N_MICRO; micro++) {
-            fill_tokens(schedule->graph, step * N_MICRO + micro, tokens, targets);
-            out.losses[step * N_MICRO + micro] =
-                rc_run_micro(run, tokens, targets, step, micro);
+        for (int micro = 0; micro < n_micro; micro++) {
+            int at = step * n_micro + micro;
+            fill_tokens(schedule->graph, at, tokens, targets);
+            out.losses[at] = rc_run_micro(run, tokens, targets, step, micro);
         }
         rc_update update = {.lr = 1e-3,
                             .weight_decay = 0.1,
@@ -66,7 +67,7 @@ static outcome run_steps(const rc_schedule *schedule, const char *name, rc_arena
         out.norms[step] = rc_run_update(run, &update);
     }
     copy_params(run, &out, mem);
-    for (int i = 0; i < N_STEPS * N_MICRO; i++)
+    for (int i = 0; i < N_STEPS * n_micro; i++)
         if (!(out.losses[i] > 0 && out.losses[i] < 20))
             fail_msg("%s: loss %g", name, out.losses[i]);
     rc_run_close(run);
@@ -99,13 +100,13 @@ static void every_setting_gives_the_same_bits(void **state)
                 rc_arena *mem = rc_arena_open();
                 rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
                 outcome control =
-                    run_steps(law_schedule(graph, "none", threads, mem), "none", mem);
+                    run_steps(law_schedule(graph, "none", threads, mem), 2, "none", mem);
                 for (size_t i = 1; i < LAW_N_SETTINGS; i++) {
                     char name[200];
                     snprintf(name, sizeof name, "%s %s %s, %d threads", law_models[m].name,
                              law_cores[c], law_settings[i], threads);
                     outcome other = run_steps(
-                        law_schedule(graph, law_settings[i], threads, mem), name, mem);
+                        law_schedule(graph, law_settings[i], threads, mem), 2, name, mem);
                     need_same(&control, &other, name);
                 }
                 rc_arena_close(mem);
@@ -113,6 +114,26 @@ static void every_setting_gives_the_same_bits(void **state)
 }
 
 /* What cost predicts, what the arena holds and what kernels really wrote are one number. */
+static void need_predicted(const rc_schedule *schedule, const char *name, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_run *run;
+    rc_cost *cost;
+    int32_t tokens[4096], targets[4096];
+    law_check(rc_cost_make(schedule, mem, &cost, &err), &err);
+    rc_run_options options = {.seed = 1, .n_micro_batches = 1, .is_watched = true};
+    law_check(rc_run_open(schedule, &options, &run, &err), &err);
+    rc_run_init_weights(run);
+    fill_tokens(schedule->graph, 0, tokens, targets);
+    rc_run_micro(run, tokens, targets, 0, 0);
+    rc_run_update(run, &(rc_update){.lr = 1e-3, .eps = 1e-8, .step = 1});
+    int64_t touched = rc_run_touched_bytes(run);
+    if (touched != cost->peak_bytes || rc_run_arena_bytes(run) != touched)
+        fail_msg("%s: predicted %lld, touched %lld", name, (long long)cost->peak_bytes,
+                 (long long)touched);
+    rc_run_close(run);
+}
+
 static void predicted_peak_is_what_a_run_touches(void **state)
 {
     (void)state;
@@ -122,25 +143,64 @@ static void predicted_peak_is_what_a_run_touches(void **state)
                 rc_arena *mem = rc_arena_open();
                 rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
                 for (size_t i = 0; i < LAW_N_SETTINGS; i++) {
-                    rc_error err = {0};
-                    rc_run *run;
-                    rc_cost *cost;
-                    int32_t tokens[4096], targets[4096];
-                    rc_schedule *schedule = law_schedule(graph, law_settings[i], threads, mem);
-                    law_check(rc_cost_make(schedule, mem, &cost, &err), &err);
-                    rc_run_options options = {
-                        .seed = 1, .n_micro_batches = 1, .is_watched = true};
-                    law_check(rc_run_open(schedule, &options, &run, &err), &err);
-                    rc_run_init_weights(run);
-                    fill_tokens(graph, 0, tokens, targets);
-                    rc_run_micro(run, tokens, targets, 0, 0);
-                    rc_run_update(run, &(rc_update){.lr = 1e-3, .eps = 1e-8, .step = 1});
-                    int64_t touched = rc_run_touched_bytes(run);
-                    if (touched != cost->peak_bytes || rc_run_arena_bytes(run) != touched)
-                        fail_msg("%s %s %s: predicted %lld, touched %lld", law_models[m].name,
-                                 law_cores[c], law_settings[i], (long long)cost->peak_bytes,
-                                 (long long)touched);
-                    rc_run_close(run);
+                    char name[200];
+                    snprintf(name, sizeof name, "%s %s %s, %d threads", law_models[m].name,
+                             law_cores[c], law_settings[i], threads);
+                    need_predicted(law_schedule(graph, law_settings[i], threads, mem), name,
+                                   mem);
+                }
+                rc_arena_close(mem);
+            }
+}
+
+#define ODD                                                                                    \
+    "model.num_layers=3", "model.make_vocab_size_divisible_by=1", "model.hidden_dropout=0",    \
+        "model.attention_dropout=0"
+
+/* Sizes that no vector, tile or thread count divides; sizes of one; one kind of dropout alone. */
+static const law_model odd_models[] = {
+    {"one token",
+     {ODD, "model.hidden_size=91", "model.num_attention_heads=7", "model.seq_length=1",
+      "model.vocab_size=53", "train.micro_batch_size=1"}},
+    {"primes",
+     {ODD, "model.hidden_size=23", "model.num_attention_heads=5", "model.kv_channels=11",
+      "model.num_query_groups=1", "model.seq_length=17", "model.vocab_size=97",
+      "model.ffn_hidden_size=31", "model.gated_linear_unit=true", "model.activation_func=silu",
+      "train.micro_batch_size=3", "model.qk_layernorm=true"}},
+    {"attention dropout alone",
+     {ODD, "model.hidden_size=33", "model.num_attention_heads=3", "model.seq_length=19",
+      "model.vocab_size=61", "train.micro_batch_size=1", "model.attention_dropout=0.3"}},
+    {"hidden dropout alone",
+     {ODD, "model.hidden_size=26", "model.num_attention_heads=13", "model.seq_length=67",
+      "model.vocab_size=257", "train.micro_batch_size=1", "model.hidden_dropout=0.3",
+      "model.position_embedding_type=rope", "model.normalization=RMSNorm"}},
+    {"ones",
+     {ODD, "model.hidden_size=1", "model.num_attention_heads=1", "model.seq_length=1",
+      "model.vocab_size=2", "model.ffn_hidden_size=1", "train.micro_batch_size=5",
+      "model.hidden_dropout=0.3", "model.attention_dropout=0.3"}},
+};
+
+static void odd_sizes_obey_both(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"selective/core_attn+layernorm+mlp",
+                                           "full/uniform/2", "full/block/1"};
+    for (size_t m = 0; m < sizeof odd_models / sizeof *odd_models; m++)
+        for (size_t c = 0; c < 2; c++)
+            for (int threads = 2; threads <= 4; threads++) {
+                rc_arena *mem = rc_arena_open();
+                rc_graph *graph = law_graph(&odd_models[m], law_cores[c], mem);
+                rc_schedule *none = law_schedule(graph, "none", threads, mem);
+                outcome control = run_steps(none, MOST_MICRO, odd_models[m].name, mem);
+                need_predicted(none, odd_models[m].name, mem);
+                for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+                    char name[200];
+                    snprintf(name, sizeof name, "%s %s %s, %d threads", odd_models[m].name,
+                             law_cores[c], settings[i], threads);
+                    rc_schedule *schedule = law_schedule(graph, settings[i], threads, mem);
+                    outcome other = run_steps(schedule, MOST_MICRO, name, mem);
+                    need_same(&control, &other, name);
+                    need_predicted(schedule, name, mem);
                 }
                 rc_arena_close(mem);
             }
@@ -193,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting_gives_the_same_bits),
         cmocka_unit_test(predicted_peak_is_what_a_run_touches),
+        cmocka_unit_test(odd_sizes_obey_both),
         cmocka_unit_test(a_long_sequence_trains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
