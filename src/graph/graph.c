@@ -116,6 +116,11 @@ static rc_code make_dims(const rc_config *cfg, int64_t tokenizer, rc_dims *dims,
     RC_TRY(need_size(cfg, RC_FIELD_kv_channels, dims->d, err));
     RC_TRY(need_size(cfg, RC_FIELD_num_query_groups, dims->g, err));
     RC_TRY(need_size(cfg, RC_FIELD_ffn_hidden_size, dims->f, err));
+    if (dims->a > most_of_a_size / dims->d)
+        return RC_FAIL(err, RC_E_RANGE, cfg->origin[RC_FIELD_num_attention_heads].where,
+                       "num_attention_heads %" PRId64 " times kv_channels %" PRId64
+                       " passes %" PRId64 ", the most that can be computed",
+                       dims->a, dims->d, most_of_a_size);
     RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->g, "num_query_groups",
                         err));
     RC_TRY(make_parallel_dims(cfg, dims, err));

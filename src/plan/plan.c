@@ -70,15 +70,17 @@ static rc_code outline_all(pricing *p, rc_error *err)
     RC_TRY(rc_outliner_open(p->graph, p->n_threads, p->mem, &outliner, err));
     for (size_t i = 0; i < p->n; i++) {
         rc_outline outline;
+        int64_t moved;
         RC_TRY(rc_outline_make(outliner, &settings[i], &outline, err));
         p->is_last_kept[i] = outline.is_last_kept;
         p->candidates[i] =
             (rc_candidate){.setting = settings[i],
                            .bound_bytes = outline.bound_bytes,
                            .recompute_flops = outline.recompute_flops,
-                           .recompute_moved_bytes = outline.recompute_moved_bytes,
-                           .replay_cost = outline.recompute_flops +
-                                          RC_FLOPS_PER_BYTE * outline.recompute_moved_bytes};
+                           .recompute_moved_bytes = outline.recompute_moved_bytes};
+        if (!rc_mul(RC_FLOPS_PER_BYTE, outline.recompute_moved_bytes, &moved) ||
+            !rc_add(outline.recompute_flops, moved, &p->candidates[i].replay_cost))
+            return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "what a setting replays passes 2^63-1");
     }
     rc_arena_rewind(p->mem, mark);
     return RC_OK;
