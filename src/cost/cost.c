@@ -189,18 +189,24 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->part, y->part);
 }
 
-/* What a buffer holds last: an op that works in place leaves its own result in the storage. */
-static int content_of(const rc_graph *graph, const rc_buffer *buffer)
+/* What a storage holds last: an op that works in place leaves its own result there. */
+static rc_code find_contents(const rc_graph *graph, rc_arena *mem, int **out, rc_error *err)
 {
-    int content = buffer->tensor;
-    if (buffer->category != RC_CATEGORY_ACTIVATIONS &&
-        buffer->category != RC_CATEGORY_RECOMPUTED)
-        return content;
-    for (int i = content + 1; i < graph->n_tensors; i++)
-        if (graph->tensors[i].storage == buffer->tensor && graph->tensors[i].view_of < 0 &&
-            graph->tensors[i].n_elem == graph->tensors[buffer->tensor].n_elem)
-            content = i;
-    return content;
+    RC_TRY(RC_NEW(mem, out, graph->n_tensors, err));
+    for (int i = 0; i < graph->n_tensors; i++) {
+        const rc_tensor *tensor = &graph->tensors[i];
+        (*out)[i] = i;
+        if (tensor->view_of < 0 && tensor->n_elem == graph->tensors[tensor->storage].n_elem)
+            (*out)[tensor->storage] = i;
+    }
+    return RC_OK;
+}
+
+static int content_of(const int *contents, const rc_buffer *buffer)
+{
+    bool is_value = buffer->category == RC_CATEGORY_ACTIVATIONS ||
+                    buffer->category == RC_CATEGORY_RECOMPUTED;
+    return is_value ? contents[buffer->tensor] : buffer->tensor;
 }
 
 /* Buffers alive at the peak, those of the same part and category over all layers added up. */
@@ -208,13 +214,15 @@ static rc_code collect_alive(const rc_cost *cost, rc_arena *mem, alive_part **ou
                              rc_error *err)
 {
     const rc_schedule *s = cost->schedule;
+    int *contents;
+    RC_TRY(find_contents(s->graph, mem, &contents, err));
     RC_TRY(RC_NEW(mem, out, s->n_buffers, err));
     *n = 0;
     for (int i = 0; i < s->n_buffers; i++) {
         const rc_buffer *b = &s->buffers[i];
         if (!is_alive(b, cost->peak_instr))
             continue;
-        int content = content_of(s->graph, b);
+        int content = content_of(contents, b);
         const char *part = content >= 0 ? s->graph->tensors[content].part : "scratch";
         const char *category = rc_category_name(b->category);
         size_t at = 0;

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { CHUNK = 64 };
+enum { CHUNK = 64, GROUP = 64 };
 
 typedef struct slot {
     int64_t offset, end;
@@ -37,8 +37,9 @@ typedef struct node {
 struct rc_gaps {
     chunk *chunks; /* by offset */
     int n_chunks;
-    slot *slots; /* the chunks' */
-    node *full;  /* [2 * n_leaves] a heap: node i has the children 2i and 2i+1 */
+    int64_t *group_ends; /* the largest end of chunks [GROUP * i, GROUP * (i + 1)) */
+    slot *slots;         /* the chunks' */
+    node *full;          /* [2 * n_leaves] a heap: node i has the children 2i and 2i+1 */
     int n_leaves;
 };
 
@@ -52,6 +53,7 @@ rc_code rc_gaps_open(int n_items, int n_times, rc_arena *mem, rc_gaps **out, rc_
     while (gaps->n_leaves < n_times)
         gaps->n_leaves *= 2;
     RC_TRY(RC_NEW(mem, &gaps->chunks, n_chunks, err));
+    RC_TRY(RC_NEW(mem, &gaps->group_ends, n_chunks / GROUP + 1, err));
     RC_TRY(RC_NEW(mem, &gaps->slots, (size_t)n_chunks * CHUNK, err));
     return RC_NEW(mem, &gaps->full, 2 * (size_t)gaps->n_leaves, err);
 }
@@ -112,6 +114,10 @@ static int64_t lowest_gap(const rc_gaps *gaps, int64_t offset, int first, int la
 {
     for (int c = 0; c < gaps->n_chunks; c++) {
         const chunk *in = &gaps->chunks[c];
+        if (c % GROUP == 0 && gaps->group_ends[c / GROUP] <= offset) {
+            c += GROUP - 1;
+            continue;
+        }
         if (in->lowest >= offset + room)
             break; /* the gap before it fits, and all others lie higher */
         if (in->end <= offset || in->last < first || in->first > last)
@@ -141,17 +147,37 @@ static void measure(chunk *in)
     }
 }
 
-/* The last chunk that starts at or below `offset`, halved where it is full. */
-static chunk *chunk_for(rc_gaps *gaps, int64_t offset)
+static void measure_groups(rc_gaps *gaps, int first)
+{
+    for (int c = first / GROUP * GROUP; c < gaps->n_chunks; c++) {
+        int64_t *end = &gaps->group_ends[c / GROUP];
+        *end = c % GROUP == 0 || gaps->chunks[c].end > *end ? gaps->chunks[c].end : *end;
+    }
+}
+
+/* The last chunk that starts at or below `offset`; the first where none does. */
+static int find_chunk(const rc_gaps *gaps, int64_t offset)
+{
+    int low = 0, high = gaps->n_chunks; /* the answer is in [low, high) */
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (gaps->chunks[middle].lowest <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The chunk for `offset`, halved where it is full. */
+static int chunk_for(rc_gaps *gaps, int64_t offset)
 {
     if (gaps->n_chunks == 0)
         gaps->chunks[gaps->n_chunks++] = (chunk){.slots = gaps->slots};
-    int c = gaps->n_chunks - 1;
-    while (c > 0 && gaps->chunks[c].lowest > offset)
-        c--;
+    int c = find_chunk(gaps, offset);
     chunk *lower = &gaps->chunks[c], *upper = lower + 1;
     if (lower->n < CHUNK)
-        return lower;
+        return c;
     memmove(upper + 1, upper, (size_t)(gaps->n_chunks - c - 1) * sizeof *upper);
     *upper = (chunk){.slots = gaps->slots + (size_t)gaps->n_chunks * CHUNK, .n = CHUNK / 2};
     lower->n -= upper->n;
@@ -159,12 +185,14 @@ static chunk *chunk_for(rc_gaps *gaps, int64_t offset)
     gaps->n_chunks++;
     measure(lower);
     measure(upper);
-    return offset >= upper->lowest ? upper : lower;
+    measure_groups(gaps, c);
+    return offset >= upper->lowest ? c + 1 : c;
 }
 
 static void insert(rc_gaps *gaps, const slot *new)
 {
-    chunk *in = chunk_for(gaps, new->offset);
+    int c = chunk_for(gaps, new->offset);
+    chunk *in = &gaps->chunks[c];
     int at = in->n;
     while (at > 0 && in->slots[at - 1].offset > new->offset)
         at--;
@@ -172,12 +200,15 @@ static void insert(rc_gaps *gaps, const slot *new)
     in->slots[at] = *new;
     if (in->n++ == 0) {
         measure(in);
+        gaps->group_ends[0] = in->end;
         return;
     }
     in->lowest = in->slots[0].offset;
     in->first = new->first < in->first ? new->first : in->first;
     in->last = new->last > in->last ? new->last : in->last;
     in->end = new->end > in->end ? new->end : in->end;
+    int64_t *end = &gaps->group_ends[c / GROUP];
+    *end = new->end > *end ? new->end : *end;
 }
 
 int64_t rc_gaps_put(rc_gaps *gaps, int first, int last, int64_t room)
