@@ -119,7 +119,9 @@ static void graph_refuses_sums_past_its_range(void **state)
         {{"model.vocab_size=1099511627776", "model.seq_length=64",
           "train.micro_batch_size=1024"},
          "2^57 bytes"},
-        {{"model.kv_channels=1099511627776", "train.micro_batch_size=1099511627776"}, "2^63-1"},
+        {{"model.kv_channels=1099511627776"}, "times kv_channels"},
+        {{"model.num_attention_heads=1099511627776", "model.kv_channels=1099511627776"},
+         "times kv_channels"},
         {{"model.hidden_size=1099511627776", "model.ffn_hidden_size=1099511627776"}, "2^63-1"},
     };
     (void)state;
