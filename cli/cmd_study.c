@@ -307,7 +307,7 @@ static rc_code study_launched(studies *all, rc_error *err)
         return RC_FAIL(
             err, RC_E_INPUT, RC_NOWHERE,
             "--launch needs --settings '[core_attn] full/block/4' or --row: only you "
-            "know which labels act in that model (`recompute labels` tells)");
+            "know which labels act in that model (`recompute list labels` has them all)");
     RC_TRY(number(args, "--repeats", 3, 1, &launch.n_repeats, err));
     RC_TRY(number(args, "--steady", 5, 1, &launch.n_steady, err));
     RC_TRY(number(args, "--timeout", 0, 0, &timeout, err));

@@ -26,16 +26,22 @@ static rc_code join(const char *folder, const char *name, rc_arena *mem, const c
     return rc_arena_printf(mem, out, err, "%s/%s", folder, name);
 }
 
+static json_t *object_of(const rc_pair *pairs, size_t n)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(object, pairs[i].key, json_string(pairs[i].value));
+    return object;
+}
+
 static json_t *describe(const rc_state *state)
 {
-    json_t *identity = json_object();
-    for (size_t i = 0; i < state->n_identity; i++)
-        json_object_set_new(identity, state->identity[i].key,
-                            json_string(state->identity[i].value));
-    return json_pack("{s:i, s:I, s:I, s:I, s:o}", "version", STATE_VERSION, "iteration",
+    return json_pack("{s:i, s:I, s:I, s:I, s:o, s:o}", "version", STATE_VERSION, "iteration",
                      (json_int_t)state->iteration, "consumed_train_samples",
                      (json_int_t)state->n_train_samples, "consumed_valid_samples",
-                     (json_int_t)state->n_valid_samples, "identity", identity);
+                     (json_int_t)state->n_valid_samples, "identity",
+                     object_of(state->identity, state->n_identity), "order",
+                     object_of(state->order, state->n_order));
 }
 
 static rc_code save_state(const char *path, const rc_state *state, rc_error *err)
@@ -169,6 +175,25 @@ static rc_code compare(const rc_doc *root, const rc_state *state, rc_error *err)
     return RC_OK;
 }
 
+/* A checkpoint that lacks a pair (older ones have none) does not differ. */
+static rc_code tell_order(const rc_doc *root, rc_state *state, rc_arena *mem, rc_error *err)
+{
+    const rc_doc *saved = rc_doc_find(root, "order");
+    rc_text text = {.mem = mem};
+    char was[64];
+    for (size_t i = 0; i < state->n_order; i++) {
+        const rc_pair *pair = &state->order[i];
+        const rc_doc *node = rc_doc_find(saved, pair->key);
+        if (!node || node->kind != RC_DOC_STRING || strcmp(node->text, pair->value) == 0)
+            continue;
+        rc_text_printable(node->text, node->n_bytes, was, sizeof was);
+        RC_TRY(rc_text_printf(&text, err, "%s%s was %s and is %s", text.at ? ", " : "",
+                              pair->key, was, pair->value));
+    }
+    state->differs = text.at;
+    return RC_OK;
+}
+
 static rc_code load_state(const char *path, rc_state *state, rc_arena *tmp, rc_error *err)
 {
     const char *bytes;
@@ -183,6 +208,7 @@ static rc_code load_state(const char *path, rc_state *state, rc_arena *tmp, rc_e
                        "has version %" PRId64 "; version %d is read here", version,
                        STATE_VERSION);
     RC_TRY(compare(root, state, err));
+    RC_TRY(tell_order(root, state, tmp, err));
     RC_TRY(read_count(root, "iteration", &state->iteration, err));
     RC_TRY(read_count(root, "consumed_train_samples", &state->n_train_samples, err));
     return read_count(root, "consumed_valid_samples", &state->n_valid_samples, err);

@@ -3,7 +3,7 @@
  *   FOLDER/latest_checkpointed_iteration.txt     "100": read first, written last
  *   FOLDER/iter_0000100/model.safetensors        parameters under Megatron's names
  *   FOLDER/iter_0000100/optimizer.safetensors    exp_avg.NAME and exp_avg_sq.NAME
- *   FOLDER/iter_0000100/state.json               iteration, samples consumed, what must not change
+ *   FOLDER/iter_0000100/state.json               iteration, samples consumed, settings
  */
 #ifndef RC_TRAIN_CHECKPOINT_H
 #define RC_TRAIN_CHECKPOINT_H
@@ -16,6 +16,10 @@ typedef struct rc_state {
     /* Settings that the rest of the run depends on, as text; compared one by one on resume. */
     const rc_pair *identity;
     size_t n_identity;
+    /* Settings that may change, and with them the order of sums: a difference is told. */
+    const rc_pair *order;
+    size_t n_order;
+    const char *differs; /* "engine.threads was 2 and is 1"; NULL where nothing does */
 } rc_state;
 
 /* What a checkpoint carries. */
@@ -46,12 +50,12 @@ rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path,
 /**
  * Reads a checkpoint back.
  *
- * takes   state  identity set: what this run has
- * gives   *state iteration and samples; the arrays of `checkpoint` are filled
+ * takes   state  identity and order set: what this run has
+ * gives   *state iteration, samples, differs; the arrays of `checkpoint` are filled
  * errors  RC_E_INPUT naming the first setting or tensor that differs
  */
 RC_MUST_CHECK
 rc_code rc_checkpoint_load(const char *path, const rc_checkpoint *checkpoint, rc_state *state,
-                           rc_arena *tmp, rc_error *err);
+                           rc_arena *mem, rc_error *err);
 
 #endif

@@ -120,11 +120,12 @@ static rc_code open_files(const rc_config *cfg, rc_corpus *corpus, rc_error *err
 
 static rc_code check_vocabulary(const rc_config *cfg, const rc_corpus *corpus, rc_error *err)
 {
-    if (corpus->is_text && corpus->vocab < RC_TEXT_VOCAB)
+    if (corpus->is_text && !cfg->origin[RC_FIELD_vocab_size].is_null &&
+        cfg->vocab_size < RC_TEXT_VOCAB)
         return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_vocab_size),
                        "model.vocab_size is %" PRId64 "; text as bytes needs at least %d: 256 "
                        "bytes and the end of a document",
-                       corpus->vocab, RC_TEXT_VOCAB);
+                       cfg->vocab_size, RC_TEXT_VOCAB);
     if (!corpus->is_text && cfg->origin[RC_FIELD_vocab_size].is_null)
         return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_vocab_size),
                        "model.vocab_size is null; an indexed dataset does not say its "

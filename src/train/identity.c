@@ -1,7 +1,8 @@
 /* train/identity.c — what must stay the same for a resumed run to be the same run.
  *
  * Model, optimizer, schedule, seeds and the order of the data are in it; where memory or time go
- * is not: recompute settings, attention backend, threads, budget and paths may change.
+ * is not: recompute settings, attention backend, threads, budget and paths may change. Three of
+ * these change the order of sums and so the last bits: they are kept apart, to be told.
  */
 #include "train/training.h"
 
@@ -101,6 +102,19 @@ static rc_code add_data(pairs *to, rc_error *err)
                      train->has_separate_last_epoch, err);
 }
 
+static rc_code add_order(pairs *to, rc_error *err)
+{
+    RC_TRY(add_count(to, "engine.threads", to->training->set.n_threads, err));
+    RC_TRY(add_count(to, "train.micro_batch_size", to->training->set.b, err));
+    rc_pair *core = &to->at[to->n++];
+    core->key = "model.attention_backend";
+    core->value = "unfused";
+    for (int i = 0; i < to->training->graph->n_ops; i++)
+        if (to->training->graph->ops[i].kind == RC_OP_attention)
+            core->value = "fused";
+    return RC_OK;
+}
+
 rc_code rc_training_identity(rc_training *training, rc_error *err)
 {
     pairs to = {.training = training};
@@ -113,5 +127,8 @@ rc_code rc_training_identity(rc_training *training, rc_error *err)
     RC_TRY(add_data(&to, err));
     training->state.identity = to.at;
     training->state.n_identity = to.n;
+    RC_TRY(add_order(&to, err));
+    training->state.order = training->state.identity + training->state.n_identity;
+    training->state.n_order = to.n - training->state.n_identity;
     return RC_OK;
 }

@@ -99,7 +99,12 @@ static rc_code place_weights(rc_training *training, const char **origin, rc_erro
     if (path) {
         rc_checkpoint checkpoint = checkpoint_of(training);
         RC_TRY(rc_checkpoint_load(path, &checkpoint, &training->state, training->mem, err));
-        return rc_arena_printf(training->mem, origin, err, "resuming from %s", path);
+        const char *differs = training->state.differs;
+        return rc_arena_printf(training->mem, origin, err, "resuming from %s%s%s%s", path,
+                               differs ? " (" : "", differs ? differs : "",
+                               differs ? ": sums run in another order, so the last digits will "
+                                         "not be those of a run without a stop)"
+                                       : "");
     }
     if (cfg->pretrained_checkpoint) {
         RC_TRY(rc_checkpoint_find(cfg->pretrained_checkpoint, training->mem, &path, err));
@@ -127,6 +132,12 @@ static rc_code describe_idle_labels(const rc_training *training, rc_text *text, 
     return RC_OK;
 }
 
+static bool lacks_validation(const rc_training *training)
+{
+    const rc_train_settings *set = &training->set;
+    return set->eval_interval > 0 && set->eval_iters > 0 && !training->valid;
+}
+
 /* "1,234,567 parameters; 12.0 MiB predicted peak of 16 MiB: weights 4 MiB, ...; resuming from x" */
 static rc_code describe(const rc_training *training, const char *origin, const char **out,
                         rc_error *err)
@@ -146,6 +157,10 @@ static rc_code describe(const rc_training *training, const char *origin, const c
                                   rc_category_name((rc_category)i),
                                   rc_format_bytes(training->cost->at_peak[i], bytes)));
     RC_TRY(describe_idle_labels(training, &text, err));
+    if (lacks_validation(training))
+        RC_TRY(rc_text_printf(&text, err,
+                              "; no validation, since dataset.split %s leaves it no data",
+                              training->cfg->split));
     RC_TRY(rc_text_printf(&text, err, "; %s", origin));
     *out = text.at;
     return RC_OK;

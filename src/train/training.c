@@ -152,6 +152,7 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
         {"seq_length", "tokens a sample", RC_UNIT_COUNT},
         {"n_train_tokens", "tokens in the train split", RC_UNIT_COUNT},
         {"n_train_epochs", "passes over it", RC_UNIT_COUNT},
+        {"n_valid_tokens", "tokens in the validation split", RC_UNIT_COUNT},
         {"n_threads", "threads", RC_UNIT_COUNT},
         {"peak_bytes", "predicted peak", RC_UNIT_BYTES},
         {"budget_bytes", "budget", RC_UNIT_BYTES},
@@ -174,10 +175,11 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
     row[5] = rc_cell_int(set->s);
     row[6] = rc_cell_int(training->corpus->n_tokens[RC_SPLIT_TRAIN]);
     row[7] = rc_cell_int(training->train->n_epochs);
-    row[8] = rc_cell_int(set->n_threads);
-    row[9] = rc_cell_int(training->cost->peak_bytes);
+    row[8] = rc_cell_int(training->corpus->n_tokens[RC_SPLIT_VALID]);
+    row[9] = rc_cell_int(set->n_threads);
+    row[10] = rc_cell_int(training->cost->peak_bytes);
     if (training->budget_bytes > 0)
-        row[10] = rc_cell_int(training->budget_bytes);
+        row[11] = rc_cell_int(training->budget_bytes);
     rc_report_add(report, table, true);
     return RC_OK;
 }

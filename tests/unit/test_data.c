@@ -238,6 +238,7 @@ static void text_is_split_by_position(void **state)
     write_bytes(path_in(s->folder, "long.txt"), text, sizeof text);
     const char *path = path_in(s->folder, "long.txt");
     rc_config cfg = config_of(&path, 1, "90,10,0");
+    cfg.origin[RC_FIELD_vocab_size].is_null = true; /* the bytes' own */
     rc_corpus *corpus;
     assert_int_equal(rc_corpus_open(&cfg, 384, s->mem, &corpus, &err), RC_OK);
     assert_int_equal(corpus->n_tokens[RC_SPLIT_TRAIN], 90);
@@ -376,7 +377,7 @@ static void bad_configs_are_refused_with_the_way_out(void **state)
         {&good, 1, "0,0,0", 384, RC_E_INPUT, "no share"},
         {&good, 1, "1,1,1,1", 384, RC_E_INPUT, "up to three numbers"},
         {&good, 1, "1.2.3", 384, RC_E_INPUT, "up to three numbers"},
-        {&good, 1, "1", 256, RC_E_INPUT, "at least 257"},
+        {&good, 1, "1", 384, RC_E_INPUT, "vocab_size is 64; text as bytes needs at least 257"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rc_error err = {0};
