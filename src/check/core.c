@@ -453,6 +453,16 @@ void rc_core_set_int(rc_core *core, rc_core_field field, int64_t value, rc_rule 
     set_number(core, field, RC_DOC_INT, value, change);
 }
 
+void rc_core_set_real(rc_core *core, rc_core_field field, double value, rc_rule change)
+{
+    rc_doc *real = new_value(core, RC_DOC_FLOAT);
+    if (!real)
+        return;
+    real->f = value;
+    real->where = core->given[field]->where;
+    rc_core_set(core, field, real, change);
+}
+
 void rc_core_set_null(rc_core *core, rc_core_field field, rc_rule change)
 {
     set_number(core, field, RC_DOC_NULL, 0, change);

@@ -132,6 +132,7 @@ void rc_core_set(rc_core *core, rc_core_field field, const rc_doc *value, rc_rul
 void rc_core_set_text(rc_core *core, rc_core_field field, const char *text, rc_rule change);
 void rc_core_set_bool(rc_core *core, rc_core_field field, bool value, rc_rule change);
 void rc_core_set_int(rc_core *core, rc_core_field field, int64_t value, rc_rule change);
+void rc_core_set_real(rc_core *core, rc_core_field field, double value, rc_rule change);
 void rc_core_set_null(rc_core *core, rc_core_field field, rc_rule change);
 /* A list of texts to fill; NULL when memory is out (core->code says so). */
 rc_doc *rc_core_new_list(rc_core *core);
@@ -158,6 +159,7 @@ void rc_core_list_add_all(rc_core *core, rc_doc *list, const rc_doc *from);
 
 /* --- the families, in firing order; ORDER core_families (core.c) */
 void rc_core_parallel(rc_core *core);  /* rules_parallel.c */
+void rc_core_weight_shards(rc_core *core);
 void rc_core_precision(rc_core *core); /* rules_parallel.c */
 void rc_core_linear_attention(rc_core *core);
 void rc_core_experts(rc_core *core);      /* rules_moe.c */

@@ -17,6 +17,22 @@ static void activations_switches(rc_core *core)
     rc_core_give_text(core, RC_CORE_recompute_granularity, "selective");
 }
 
+/* The launcher settles a switch and says so; what the user gave stays what is blamed. */
+static void settle_null(rc_core *core, rc_core_field field)
+{
+    const rc_doc *given = core->given[field];
+    rc_core_give_null(core, field);
+    core->given[field] = given;
+}
+
+static bool names_old_graphs(rc_core *core, rc_core_field list)
+{
+    return core->is_given[list] && !rc_core_is_null(core, list) &&
+           (rc_core_has(core, list, "full") || rc_core_has(core, list, "full_iteration") ||
+            rc_core_has(core, list, "full_iteration_inference"));
+}
+
+/* Names are looked up here first, by the class's own functions, and the old ones are gone. */
 static void graph_names(rc_core *core)
 {
     bool is_old = ON(enable_cuda_graph) || ON(external_cuda_graph);
@@ -31,46 +47,146 @@ static void graph_names(rc_core *core)
         RAISE(cli_graph_scope_alias);
         core->is_told[RC_RULE_graph_scope_alias_excludes_graph_modules] = true;
     }
-    rc_core_field list =
-        IS_NULL(cuda_graph_scope) ? RC_CORE_cuda_graph_modules : RC_CORE_cuda_graph_scope;
-    if (core->is_given[list] && !rc_core_is_null(core, list) &&
-        (rc_core_has(core, list, "full") || rc_core_has(core, list, "full_iteration") ||
-         rc_core_has(core, list, "full_iteration_inference")))
+    if (names_old_graphs(core, IS_NULL(cuda_graph_scope) ? RC_CORE_cuda_graph_modules
+                                                         : RC_CORE_cuda_graph_scope))
         WARN(cli_graph_scope_normalised);
+    if (!SINCE("0.18"))
+        return;
+    rc_core_graph_names(core);
+    settle_null(core, RC_CORE_enable_cuda_graph);
+    settle_null(core, RC_CORE_external_cuda_graph);
+    settle_null(core, RC_CORE_cuda_graph_scope);
 }
 
-static void even_split(rc_core *core)
+static void uneven(rc_core *core)
 {
-    double n_stages = NUMBER(pipeline_model_parallel_size);
-    double n_layers = NUMBER(num_layers) + ON(account_for_embedding_in_pipeline_split) +
-                      ON(account_for_loss_in_pipeline_split);
-    if (rc_core_has_own_split(core) || !core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
-        return;
-    bool is_uneven =
-        rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash);
-    if (!is_uneven && !IS_NULL(num_layers_per_virtual_pipeline_stage))
-        is_uneven = rc_core_has_rest(core, n_layers / n_stages,
-                                     NUMBER(num_layers_per_virtual_pipeline_stage),
-                                     RC_RULE_python_zero_division);
-    if (!is_uneven)
-        return;
     RAISE(cli_even_pipeline_split);
     core->is_told[RC_RULE_split_accounting_layers_divisible_by_pp] = true;
     core->is_told[RC_RULE_build_even_split] = true;
 }
 
+/* Layers with the counted ends over the stages; 0 where they cannot be dealt out. */
+static double even_split(rc_core *core)
+{
+    double n_stages = NUMBER(pipeline_model_parallel_size);
+    double n_layers = NUMBER(num_layers) + ON(account_for_embedding_in_pipeline_split) +
+                      ON(account_for_loss_in_pipeline_split);
+    if (!core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
+        return 0.0;
+    if (!rc_core_has_rest(core, n_layers, n_stages, RC_RULE_pipeline_size_zero_crash))
+        return n_layers / n_stages;
+    uneven(core);
+    return 0.0;
+}
+
+static double stages_of_layout(rc_core *core)
+{
+    rc_layout stages;
+    double n_stages = NUMBER(pipeline_model_parallel_size);
+    bool is_read =
+        rc_layout_read(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages);
+    if (core->code != RC_OK || n_stages < 1.0)
+        return 0.0;
+    if (is_read && !rc_core_has_rest(core, (double)stages.n_stages, n_stages,
+                                     RC_RULE_pipeline_size_zero_crash))
+        return (double)stages.n_stages / n_stages;
+    RAISE(pp_layout_malformed);
+    return 0.0;
+}
+
+static double stages_by_layers(rc_core *core)
+{
+    if (!IS_NULL(num_layers_in_first_pipeline_stage) ||
+        !IS_NULL(num_layers_in_last_pipeline_stage))
+        RAISE(cli_virtual_layers_need_even_stages);
+    double n_layers = even_split(core), n = NUMBER(num_layers_per_virtual_pipeline_stage);
+    if (n_layers < 1.0 || n < 1.0)
+        return 0.0;
+    if (!rc_core_has_rest(core, n_layers, n, RC_RULE_python_zero_division))
+        return n_layers / n;
+    uneven(core);
+    return 0.0;
+}
+
+/* The virtual size has no argument of its own: three others decide it, at most one at a time. */
 static void virtual_stages(rc_core *core)
 {
-    int n_ways = !IS_NULL(pipeline_model_parallel_layout) +
-                 !IS_NULL(num_layers_per_virtual_pipeline_stage) +
-                 !IS_NULL(num_virtual_stages_per_pipeline_rank);
-    bool is_virtual = !IS_NULL(num_layers_per_virtual_pipeline_stage) ||
-                      !IS_NULL(num_virtual_stages_per_pipeline_rank);
-    if (n_ways > 1)
+    bool has_layout = !IS_NULL(pipeline_model_parallel_layout);
+    bool has_layers = !IS_NULL(num_layers_per_virtual_pipeline_stage);
+    bool has_stages = !IS_NULL(num_virtual_stages_per_pipeline_rank);
+    double n_virtual = 0.0;
+    if (has_layout + has_layers + has_stages > 1)
         RAISE(cli_layout_stage_count);
-    if (is_virtual &&
-        !ABOVE(pipeline_model_parallel_size, ON(overlap_p2p_communication) ? 1 : 2))
+    if (has_layout)
+        n_virtual = stages_of_layout(core);
+    else if (has_stages)
+        n_virtual = NUMBER(num_virtual_stages_per_pipeline_rank);
+    else if (has_layers)
+        n_virtual = stages_by_layers(core);
+    else if (!rc_core_has_own_split(core))
+        (void)even_split(core);
+    if (n_virtual < 2.0 || n_virtual > 1e6)
+        return;
+    rc_core_give_int(core, RC_CORE_virtual_pipeline_model_parallel_size, (int64_t)n_virtual);
+    if (!ABOVE(pipeline_model_parallel_size, ON(overlap_p2p_communication) ? 1 : 2))
         RAISE(cli_vpp_needs_pipeline);
+}
+
+static void multi_token_prediction(rc_core *core)
+{
+    if (ON(mtp_num_layers) && !IS(position_embedding_type, "rope") &&
+        !IS(position_embedding_type, "none"))
+        RAISE(cli_mtp_position_embedding);
+}
+
+static void precision(rc_core *core)
+{
+    if (ON(fp4) && ON(fp8))
+        RAISE(fp4_fp8_exclusive);
+    if (ON(fp4) && rc_te_is_below(&core->te, "2.7.0.dev0"))
+        RAISE(cli_fp4_needs_te_2_7);
+    if (ON(fp16)) /* a dynamic loss scale looks for the NaNs itself */
+        rc_core_give_bool(core, RC_CORE_check_for_nan_in_loss, false);
+    if (ON(fp16) && ON(bf16)) {
+        RAISE(cli_fp16_bf16_exclusive);
+        core->is_told[RC_RULE_fp16_bf16_exclusive] = true;
+    }
+}
+
+/* Sizes that the trainer divides before any class sees them. */
+static void shapes(rc_core *core)
+{
+    bool has_width = core->is_given[RC_CORE_hidden_size] && IS_NULL(kv_channels);
+    if (has_width && core->is_given[RC_CORE_num_attention_heads] &&
+        rc_core_divides_unevenly(core, RC_CORE_hidden_size, RC_CORE_num_attention_heads,
+                                 RC_RULE_python_zero_division))
+        RAISE(cli_heads_divide_hidden_size);
+    if (!IS_NULL(seq_length) && ABOVE(context_parallel_size, 1) &&
+        rc_core_has_rest(core, NUMBER(seq_length), 2.0 * NUMBER(context_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(cli_sequence_divisible_by_context_parallel);
+    if (ON(fp32_residual_connection) && !ON(fp16) && !ON(bf16))
+        RAISE(cli_fp32_residual_needs_half_precision);
+}
+
+/* What the trainer fills in, and does not ask again. */
+static void experts(rc_core *core)
+{
+    if (rc_core_is_number(core, RC_CORE_num_moe_experts, 0))
+        rc_core_give_null(core, RC_CORE_num_moe_experts);
+    core->is_told[RC_RULE_warn_moe_ffn_size_defaulted] = true;
+    if (!IS(position_embedding_type, "rope"))
+        rc_core_give_bool(core, RC_CORE_apply_rope_fusion, false);
+    if (ON(add_bias_linear))
+        rc_core_give_bool(core, RC_CORE_add_qkv_bias, true);
+    if (!ABOVE(expert_model_parallel_size, 1))
+        return;
+    if (IS_NULL(num_moe_experts) || rc_core_divides_unevenly(core, RC_CORE_num_moe_experts,
+                                                             RC_CORE_expert_model_parallel_size,
+                                                             RC_RULE_python_zero_division)) {
+        RAISE(cli_experts_divisible_by_expert_parallel);
+        core->is_told[RC_RULE_expert_parallel_needs_experts] = true;
+    }
 }
 
 static void graph_settings(rc_core *core)
@@ -109,7 +225,8 @@ static void parallel(rc_core *core)
         WARN(cli_sequence_parallel_off_without_tp);
         rc_core_give_bool(core, RC_CORE_sequence_parallel, false);
     }
-    if (ON(hybrid_context_parallel) && ON(enable_cuda_graph))
+    const rc_doc *graph = core->given[RC_CORE_enable_cuda_graph];
+    if (ON(hybrid_context_parallel) && graph->kind == RC_DOC_BOOL && graph->i)
         RAISE(cli_hybrid_cp_no_graph);
     if (ON(overlap_moe_expert_parallel_comm) && IS(cuda_device_max_connections, "1") &&
         (ABOVE(tensor_model_parallel_size, 1) || ABOVE(context_parallel_size, 1)))
@@ -128,33 +245,31 @@ static void weight_rematerialisation(rc_core *core)
         RAISE(cli_gtp_fp4_param_gather);
 }
 
-/* Attention is captured by name or with the whole layer; the router matters where shared experts
- * run right behind it. */
-static bool captures(rc_core *core, const char *module)
+static bool has_te(const rc_core *core, const char *version)
 {
-    bool is_named = ON(cuda_graph_modules) && !IS(cuda_graph_modules, "full");
-    return rc_core_has_graphs(core) && (!is_named || HAS(cuda_graph_modules, module));
+    return !rc_te_is_below(&core->te, version);
 }
 
-static bool is_capturable(rc_core *core, bool is_attn)
+/* Only parts that are named count: a whole layer, which holds both, is let through. */
+static bool are_captured_gradients_fit(rc_core *core)
 {
-    bool has_bias = ON(add_bias_linear) || ON(add_qkv_bias);
-    return !rc_te_is_below(&core->te, "2.12.0") && ON(gradient_accumulation_fusion) &&
-           !(is_attn && has_bias);
+    bool has_shared =
+        !IS_NULL(moe_shared_expert_intermediate_size) && !ON(moe_shared_expert_overlap);
+    bool is_attn = HAS(cuda_graph_modules, "attn");
+    if (!is_attn && !(has_shared && HAS(cuda_graph_modules, "moe_router")))
+        return true;
+    return has_te(core, "2.12.0") && ON(gradient_accumulation_fusion) &&
+           !(is_attn && (ON(add_bias_linear) || ON(add_qkv_bias)));
 }
 
 static void delayed_gradients(rc_core *core)
 {
-    bool has_shared =
-        !IS_NULL(moe_shared_expert_intermediate_size) && !ON(moe_shared_expert_overlap);
-    bool is_attn = captures(core, "attn");
-    bool is_captured = is_attn || (has_shared && captures(core, "moe_router"));
     if (!ON(delay_wgrad_compute))
         return;
     if (!IS(transformer_impl, "transformer_engine") ||
-        (ON(overlap_grad_reduce) && rc_te_is_below(&core->te, "2.8.0")) ||
-        (!ON(gradient_accumulation_fusion) && rc_te_is_below(&core->te, "2.7.0")) ||
-        (is_captured && !is_capturable(core, is_attn)))
+        (ON(overlap_grad_reduce) &&
+         (!has_te(core, "2.8.0") || !are_captured_gradients_fit(core))) ||
+        (!ON(gradient_accumulation_fusion) && !has_te(core, "2.7.0")))
         RAISE(cli_delay_wgrad_graphs);
 }
 
@@ -191,14 +306,18 @@ static void graph_environment(rc_core *core)
 
 void rc_core_cli(rc_core *core)
 {
+    rc_core_weight_shards(core);
     activations_switches(core);
     graph_names(core);
-    even_split(core);
+    multi_token_prediction(core);
     virtual_stages(core);
+    precision(core);
     graph_settings(core);
+    shapes(core);
     recompute(core);
     parallel(core);
     weight_rematerialisation(core);
+    experts(core);
     delayed_gradients(core);
     offload(core);
     graph_environment(core);

@@ -8,7 +8,7 @@ static bool is_zero(double x)
 }
 
 /* Until 0.18 there are no shards; without a number of them the ranks are multiplied. */
-static void weight_shards(rc_core *core)
+void rc_core_weight_shards(rc_core *core)
 {
     if (!SINCE("0.19"))
         return;
@@ -24,6 +24,10 @@ static void weight_shards(rc_core *core)
     double ranks = NUMBER(tensor_model_parallel_size);
     if (shards < ranks || rc_core_has_rest(core, shards, ranks, RC_RULE_python_zero_division))
         RAISE(weight_shards_multiple_of_tensor_parallel);
+    else if (core->at[RC_CORE_tensor_parallel_num_weight_shards]->kind == RC_DOC_FLOAT ||
+             core->at[RC_CORE_tensor_model_parallel_size]->kind == RC_DOC_FLOAT)
+        rc_core_set_real(core, RC_CORE_gtp_weight_remat_size, shards / ranks,
+                         RC_RULE_set_weight_remat_size);
     else if (!is_zero(ranks))
         rc_core_set_int(core, RC_CORE_gtp_weight_remat_size, (int64_t)(shards / ranks),
                         RC_RULE_set_weight_remat_size);
@@ -37,7 +41,7 @@ void rc_core_parallel(rc_core *core)
         rc_core_set(core, RC_CORE_expert_tensor_parallel_size,
                     core->at[RC_CORE_tensor_model_parallel_size],
                     RC_RULE_set_expert_tensor_parallel_default);
-    weight_shards(core);
+    rc_core_weight_shards(core);
     if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(pipeline_dtype))
         RAISE(pipeline_parallel_needs_pipeline_dtype);
     if (ABOVE(expert_model_parallel_size, 1) && ABOVE(tensor_model_parallel_size, 1) &&

@@ -1,0 +1,1 @@
+python pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --mtp-num-layers 1
