@@ -122,8 +122,21 @@ static bool is_number(const rc_args_word *word, bool is_whole)
            (!is_whole && (node.kind == RC_DOC_FLOAT || is_special));
 }
 
-static const char *const kinds[] = {
-    "", "a whole number", "a number", "a word", "whole numbers", "numbers", "words", "words"};
+static bool is_pattern(const rc_args_word *word)
+{
+    return word->is_unknown || strspn(word->text, "0123456789,[]()+*- ") == word->n_bytes;
+}
+
+static const char *const kinds[] = {/* ORDER rc_flag_takes */
+                                    "",
+                                    "a whole number",
+                                    "a number",
+                                    "a word",
+                                    "a number or a list such as ([0]*3+[1]*5)",
+                                    "whole numbers",
+                                    "numbers",
+                                    "words",
+                                    "words"};
 
 /* More values than the flag takes, `n_most` of them. */
 static rc_code refuse_extra(const flag_words *f, size_t n_most, rc_error *err)
@@ -147,7 +160,7 @@ static rc_code check_values(const flag_words *f, rc_error *err)
 {
     rc_flag_takes takes = f->known->takes;
     bool is_whole = takes == RC_FLAG_INT || takes == RC_FLAG_INTS;
-    bool is_number_kind = is_whole || takes == RC_FLAG_REAL || takes == RC_FLAG_REALS;
+    bool is_free = takes == RC_FLAG_WORD || takes >= RC_FLAG_WORDS;
     char safe[80];
     size_t n_most = 0;
     while (n_most < f->n_values && rc_flag_takes_more(f->known, n_most))
@@ -155,8 +168,9 @@ static rc_code check_values(const flag_words *f, rc_error *err)
     if (f->n_values == 0 && takes != RC_FLAG_NONE && takes != RC_FLAG_ANY)
         return RC_FAIL(err, RC_E_INPUT, f->flag.where, "--%s needs a value: %s", f->known->name,
                        kinds[takes]);
-    for (size_t i = 0; i < n_most && is_number_kind; i++) {
-        if (is_number(&f->values[i], is_whole))
+    for (size_t i = 0; i < n_most && !is_free; i++) {
+        if (takes == RC_FLAG_PATTERN ? is_pattern(&f->values[i])
+                                     : is_number(&f->values[i], is_whole))
             continue;
         rc_text_printable(f->values[i].text, f->values[i].n_bytes, safe, sizeof safe);
         return RC_FAIL(err, RC_E_INPUT, f->values[i].where, "--%s must be %s, not \"%s\"",

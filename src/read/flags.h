@@ -11,6 +11,7 @@ typedef enum rc_flag_takes {
     RC_FLAG_INT,
     RC_FLAG_REAL,
     RC_FLAG_WORD,
+    RC_FLAG_PATTERN, /* 4, 128,0 or ([0]*3+[1]*61) */
     RC_FLAG_INTS,
     RC_FLAG_REALS,
     RC_FLAG_WORDS,

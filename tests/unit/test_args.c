@@ -13,8 +13,9 @@ static void args_reads_a_line(void **state)
         "{megatron_args: {num_layers: 24, bf16: T, recompute_modules: ['core_attn', 'mlp'],"
         " lr: 0.0003f, split: '969,30,1', x: -1}}");
     expect_tree(rc_args_read, "--a 1 --b\n--a 2\n", "{megatron_args: {b: T, a: 2}}");
-    expect_refused(rc_args_read, "--moe-layer-freq ([0]*1+[1]*3)\n", 1, "^",
-                   "--moe-layer-freq needs a value: a word"); /* the shell wants quotes */
+    expect_refused(
+        rc_args_read, "--moe-layer-freq ([0]*1+[1]*3)\n", 1, "^",
+        "--moe-layer-freq needs a value: a number or a list"); /* the shell wants quotes */
     expect_tree(rc_args_read, "--moe-layer-freq \"([0]*1+[1]*3)\" --e ''\n",
                 "{megatron_args: {moe_layer_freq: [0, 1, 1, 1], e: ''}}");
 }
