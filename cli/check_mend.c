@@ -146,11 +146,10 @@ static size_t flow_length(const char *at, size_t n)
     return 0;
 }
 
-static rc_code cannot_edit(const editor *ed, const rc_doc *node, rc_error *err)
+static rc_code cannot_edit(const rc_doc *node, rc_error *err)
 {
     return RC_FAIL(err, RC_E_UNSUPPORTED, node->where,
-                   "%s: this form of a value cannot be edited in place; write the fix by hand",
-                   ed->path);
+                   "this form of a value cannot be edited in place; write the fix by hand");
 }
 
 static size_t after_colon(const editor *ed, const rc_doc *node)
@@ -160,10 +159,39 @@ static size_t after_colon(const editor *ed, const rc_doc *node)
     return colon ? (size_t)(colon - ed->bytes) + 1 : ed->n_bytes;
 }
 
+/* `key: *name`: only this use of the anchor changes. */
+static rc_code edit_alias(editor *ed, const rc_doc *node, const char *text, rc_error *err)
+{
+    size_t at = after_colon(ed, node);
+    while (at < ed->n_bytes && (ed->bytes[at] == ' ' || ed->bytes[at] == '\t'))
+        at++;
+    if (at >= ed->n_bytes || ed->bytes[at] != '*')
+        return cannot_edit(node, err);
+    size_t n = 1;
+    while (at + n < ed->n_bytes && !strchr(" \t\r\n,]}", ed->bytes[at + n]))
+        n++;
+    return add_edit(ed, at, n, text, err);
+}
+
+/* Does `&name` stand in front, so that other places mean this value too? */
+static bool has_anchor(const editor *ed, size_t at)
+{
+    while (at > 0 && (ed->bytes[at - 1] == ' ' || ed->bytes[at - 1] == '\t'))
+        at--;
+    while (at > 0 && !strchr(" \t\n:&", ed->bytes[at - 1]))
+        at--;
+    return at > 0 && ed->bytes[at - 1] == '&';
+}
+
 static rc_code edit_scalar(editor *ed, const rc_doc *node, const char *text, rc_error *err)
 {
     size_t at = offset_of(ed, node->where), n = node->n_bytes;
     const char *spaced;
+    if (node->key && at < offset_of(ed, node->key_where))
+        return edit_alias(ed, node, text, err);
+    if (at <= ed->n_bytes && has_anchor(ed, at))
+        return RC_FAIL(err, RC_E_UNSUPPORTED, node->where,
+                       "other places share this value by its anchor; write the fix by hand");
     if (n == 0 && !node->is_quoted) { /* "key:" and nothing */
         RC_TRY(rc_arena_printf(ed->mem, &spaced, err, " %s", text));
         return add_edit(ed, after_colon(ed, node), 0, spaced, err);
@@ -171,8 +199,8 @@ static rc_code edit_scalar(editor *ed, const rc_doc *node, const char *text, rc_
     if (at < ed->n_bytes && (ed->bytes[at] == '"' || ed->bytes[at] == '\''))
         n = flow_length(ed->bytes + at, ed->n_bytes - at);
     else if (at + n > ed->n_bytes || memcmp(ed->bytes + at, node->text, n) != 0)
-        return cannot_edit(ed, node, err);
-    return n ? add_edit(ed, at, n, text, err) : cannot_edit(ed, node, err);
+        return cannot_edit(node, err);
+    return n ? add_edit(ed, at, n, text, err) : cannot_edit(node, err);
 }
 
 static bool has_item(const rc_doc *list, const rc_doc *item)
@@ -194,6 +222,19 @@ static bool is_shortened(const rc_doc *node, const rc_doc *value)
     return true;
 }
 
+/* A list of as many items: each that differs is a change of its own, so that comments stay. */
+static rc_code edit_items(editor *ed, const rc_doc *node, const rc_doc *value, rc_error *err)
+{
+    const rc_doc *to = value->child;
+    for (const rc_doc *item = node->child; item; item = item->next, to = to->next) {
+        if (item->kind != RC_DOC_STRING)
+            return cannot_edit(node, err);
+        if (strcmp(item->text, to->text) != 0)
+            RC_TRY(edit_scalar(ed, item, to->text, err));
+    }
+    return RC_OK;
+}
+
 /* "- a" lines: those of items that go are deleted; else the value moves behind the key as a flow
  * list and all lines go. */
 static rc_code edit_block_list(editor *ed, const rc_doc *node, const rc_doc *value,
@@ -203,7 +244,7 @@ static rc_code edit_block_list(editor *ed, const rc_doc *node, const rc_doc *val
     bool is_shorter = is_shortened(node, value);
     for (const rc_doc *item = node->child; item; item = item->next)
         if (item->kind == RC_DOC_LIST || item->kind == RC_DOC_MAP)
-            return cannot_edit(ed, node, err);
+            return cannot_edit(node, err);
     RC_TRY(rc_arena_printf(ed->mem, &spaced, err, " %s", text));
     if (!is_shorter)
         RC_TRY(add_edit(ed, after_colon(ed, node), 0, spaced, err));
@@ -220,17 +261,41 @@ static rc_code edit_value(editor *ed, const rc_doc *node, const rc_doc *value, c
                           rc_error *err)
 {
     if (node->kind == RC_DOC_MAP)
-        return cannot_edit(ed, node, err);
+        return cannot_edit(node, err);
     if (node->kind != RC_DOC_LIST)
         return edit_scalar(ed, node, text, err);
+    if (value->kind == RC_DOC_LIST && value->n_children == node->n_children)
+        return edit_items(ed, node, value, err);
     size_t at = offset_of(ed, node->where);
     if (at >= ed->n_bytes || ed->bytes[at] != '[')
         return edit_block_list(ed, node, value, text, err);
     size_t n = flow_length(ed->bytes + at, ed->n_bytes - at);
-    return n ? add_edit(ed, at, n, text, err) : cannot_edit(ed, node, err);
+    return n ? add_edit(ed, at, n, text, err) : cannot_edit(node, err);
 }
 
-/* A new line in front of the section's first one, indented like it. */
+/* Did a merge key (`<<: *defaults`) bring this into the map? Anchors stand in front of their uses. */
+static bool is_merged(const editor *ed, const rc_doc *map, const rc_doc *node)
+{
+    return offset_of(ed, node->key_where) < offset_of(ed, map->where);
+}
+
+/* The setting of the map's own that a new one is best put in front of: one with the same first word
+ * in its name, else the first. */
+static const rc_doc *find_neighbour(const editor *ed, const rc_doc *map, const char *name)
+{
+    const rc_doc *first = NULL;
+    size_t n = strcspn(name, "_") + 1;
+    for (const rc_doc *node = map->child; node; node = node->next) {
+        if (is_merged(ed, map, node))
+            continue;
+        if (strncmp(node->key, name, n) == 0)
+            return node;
+        first = first ? first : node;
+    }
+    return first;
+}
+
+/* A new line in the section, indented like those beside it. */
 static rc_code insert_value(editor *ed, const rc_doc *file, const char *key, const char *text,
                             rc_error *err)
 {
@@ -238,15 +303,20 @@ static rc_code insert_value(editor *ed, const rc_doc *file, const char *key, con
     const char *section, *line;
     RC_TRY(rc_arena_copy(ed->mem, key, dot ? (size_t)(dot - key) : 0, &section, err));
     const rc_doc *map = dot ? rc_doc_find_path(file, section) : file;
-    size_t at = map && map->child ? offset_of(ed, map->child->key_where) : 0;
+    const char *name = dot ? dot + 1 : key;
+    const rc_doc *beside =
+        map && map->kind == RC_DOC_MAP ? find_neighbour(ed, map, name) : NULL;
+    size_t at = beside ? offset_of(ed, beside->key_where) : 0;
     bool is_flow = map && map->kind == RC_DOC_MAP && offset_of(ed, map->where) < ed->n_bytes &&
                    ed->bytes[offset_of(ed, map->where)] == '{';
-    if (!map || map->kind != RC_DOC_MAP || !map->child || is_flow)
+    if (!beside || is_flow)
         return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
                        "%s: there is no section to write %s: %s into; add it by hand", ed->path,
                        key, text);
-    RC_TRY(rc_arena_printf(ed->mem, &line, err, "%s: %s\n%*s", dot ? dot + 1 : key, text,
-                           map->child->key_where.col - 1, ""));
+    const char *end = memchr(ed->bytes, '\n', ed->n_bytes);
+    bool has_returns = end && end > ed->bytes && end[-1] == '\r';
+    RC_TRY(rc_arena_printf(ed->mem, &line, err, "%s: %s%s\n%*s", name, text,
+                           has_returns ? "\r" : "", beside->key_where.col - 1, ""));
     return add_edit(ed, at, 0, line, err);
 }
 
@@ -271,8 +341,17 @@ static rc_code refuse_elsewhere(const editor *ed, const rc_subject *subject, rc_
     if (!is_set || !origin->where.file || strcmp(origin->where.file, ed->path) == 0)
         return RC_OK;
     return RC_FAIL(err, RC_E_UNSUPPORTED, origin->where,
-                   "%s: %s is set here, not in the file; --fix prints what to change", ed->path,
+                   "%s is set here, not in the file; --fix prints what to change",
                    rc_field_find(field)->name);
+}
+
+/* The map that "a.b.c" stands in, or NULL. */
+static const rc_doc *find_section(const rc_doc *file, const char *key, rc_arena *mem)
+{
+    const char *dot = strrchr(key, '.'), *path;
+    if (!dot || rc_arena_copy(mem, key, (size_t)(dot - key), &path, NULL) != RC_OK)
+        return NULL;
+    return rc_doc_find_path(file, path);
 }
 
 static rc_code add_edits(editor *ed, const rc_subject *subject, const rc_doc *file,
@@ -289,11 +368,12 @@ static rc_code add_edits(editor *ed, const rc_subject *subject, const rc_doc *fi
         if (origin->through && !strchr(key, '.'))
             return RC_FAIL(
                 err, RC_E_UNSUPPORTED, origin->where,
-                "%s: %s sets %s, which is not written there; --fix prints what to change",
-                ed->path, key, rc_field_find(field)->name);
+                "%s sets %s, which is not written there; --fix prints what to change", key,
+                rc_field_find(field)->name);
         if (!node && origin->kind == RC_FROM_FILE)
             node = origin->node; /* under another name */
-        if (node && node->key)
+        const rc_doc *section = find_section(file, key, ed->mem);
+        if (node && node->key && !(section && is_merged(ed, section, node)))
             RC_TRY(edit_value(ed, node, value, text, err));
         else
             RC_TRY(insert_value(ed, file, rc_field_find(field)->key, text, err));

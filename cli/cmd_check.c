@@ -144,6 +144,8 @@ static rc_code check_all(job *work, bool is_streamed, int *status, rc_error *err
         rc_code code = read_one(work, work->plan.paths[i], k, &why);
         if (code == RC_E_INPUT || code == RC_E_IO || code == RC_E_RANGE) {
             RC_TRY(keep_unreadable(work, work->plan.paths[i], &why, &work->subjects[k], err));
+        } else if (code == RC_E_UNSUPPORTED && is_fixing) {
+            rc_error_print(&why, false, stderr); /* the other files may go */
         } else if (code != RC_OK) {
             *err = why;
             return code;
