@@ -30,8 +30,7 @@ const char *rc_check_target_name(rc_check_target target);
 /* 0 clean, 1 findings that count, 2 unreadable. */
 int rc_subject_status(const rc_subject *subject, const rc_check_show *show);
 
-/* A value as JSON; text or null as JSON. */
-void rc_check_write_value(const rc_doc *value, FILE *to);
+/* Text or null as JSON. */
 void rc_check_write_text_or_null(const char *text, FILE *to);
 
 void rc_check_write_people(const rc_subject *subject, const rc_check_show *show, FILE *to);

@@ -6,50 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void write_number(double value, FILE *to)
-{
-    char buf[40];
-    snprintf(buf, sizeof buf, "%.17g", value);
-    if (strpbrk(buf, "n")) /* nan, inf: JSON has neither */
-        fputs("null", to);
-    else
-        fprintf(to, "%s%s", buf, strpbrk(buf, ".e") ? "" : ".0");
-}
-
-void rc_check_write_value(const rc_doc *value, FILE *to)
-{
-    switch (value->kind) {
-    case RC_DOC_NULL:
-        fputs("null", to);
-        return;
-    case RC_DOC_BOOL:
-        fputs(value->i ? "true" : "false", to);
-        return;
-    case RC_DOC_INT:
-        fprintf(to, "%" PRId64, value->i);
-        return;
-    case RC_DOC_FLOAT:
-        write_number(value->f, to);
-        return;
-    case RC_DOC_STRING:
-        rc_json_write_string(value->text, to);
-        return;
-    case RC_DOC_LIST:
-    case RC_DOC_MAP:
-        break;
-    }
-    fputc(value->kind == RC_DOC_MAP ? '{' : '[', to);
-    for (const rc_doc *item = value->child; item; item = item->next) {
-        if (value->kind == RC_DOC_MAP) {
-            rc_json_write_string(item->key, to);
-            fputs(": ", to);
-        }
-        rc_check_write_value(item, to);
-        fputs(item->next ? ", " : "", to);
-    }
-    fputc(value->kind == RC_DOC_MAP ? '}' : ']', to);
-}
-
 void rc_check_write_text_or_null(const char *text, FILE *to)
 {
     if (text)
@@ -89,7 +45,7 @@ static void write_finding(const rc_subject *subject, size_t i, FILE *to)
     write_member("fix", finding->fix, to);
     fputs(", \"settings\": ", to);
     if (subject->check->fixes[i])
-        rc_check_write_value(subject->check->fixes[i], to);
+        rc_doc_write_json(subject->check->fixes[i], to);
     else
         fputs("{}", to);
     write_member("source", finding->source, to);
@@ -100,7 +56,7 @@ static void write_map(const char *key, const rc_doc *map, bool is_known, FILE *t
 {
     fprintf(to, ", \"%s\": ", key);
     if (is_known)
-        rc_check_write_value(map, to);
+        rc_doc_write_json(map, to);
     else
         fputs("null", to);
 }

@@ -30,7 +30,7 @@ static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
 {
     fputs("{\"id\": ", to);
     if (id)
-        rc_check_write_value(id, to);
+        rc_doc_write_json(id, to);
     else
         fputs("null", to);
     fprintf(to, ", \"verdict\": \"%s\", \"rule\": ", check->is_accepted ? "accept" : "reject");
@@ -41,12 +41,12 @@ static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
     write_names("warnings", check->warnings, check->n_warnings, to);
     fputs(", \"effective\": ", to);
     if (check->is_accepted)
-        rc_check_write_value(check->effective, to);
+        rc_doc_write_json(check->effective, to);
     else
         fputs("null", to);
     fputs(", \"effective_other\": ", to);
     if (check->is_accepted)
-        rc_check_write_value(check->effective_other, to);
+        rc_doc_write_json(check->effective_other, to);
     else
         fputs("null", to);
     fputs(", \"all_rules\": [", to);

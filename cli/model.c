@@ -1,25 +1,16 @@
 /* model.c — from config files and overrides to a costed schedule. */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "model.h"
 
 #include "base/text.h"
 
 #include <recompute/check.h>
 #include <recompute/read.h>
+#include <recompute/train.h>
 
-#include <sched.h>
 #include <string.h>
 
 /* Vocabulary of text read as bytes: 256 and the end of a document. */
 enum { BYTES_VOCAB = 257 };
-
-int rc_model_threads(const rc_config *cfg)
-{
-    cpu_set_t cpus;
-    if (cfg->threads != RC_NULL_INT)
-        return (int)cfg->threads;
-    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-}
 
 static bool is_override(const char *word)
 {
@@ -81,14 +72,6 @@ static rc_code check_dump(const char *dump, rc_error *err)
     return RC_OK;
 }
 
-static rc_code check_threads(const rc_config *cfg, rc_error *err)
-{
-    if (cfg->threads == RC_NULL_INT || (cfg->threads >= 1 && cfg->threads <= 1024))
-        return RC_OK;
-    return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_threads].where,
-                   "engine.threads must be from 1 to 1024");
-}
-
 static void note_inert_labels(const rc_model *model)
 {
     for (int i = 0; i < RC_LABEL_COUNT; i++)
@@ -101,8 +84,9 @@ static void note_inert_labels(const rc_model *model)
 
 rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *err)
 {
+    int n_threads;
     RC_TRY(check_dump(dump, err));
-    RC_TRY(check_threads(out->cfg, err));
+    RC_TRY(rc_train_threads(out->cfg, &n_threads, err));
     if (wants(dump, "config"))
         rc_config_print(out->cfg, stdout);
     RC_TRY(rc_setting_make(out->cfg, &out->setting, err));
@@ -113,7 +97,7 @@ rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *
     RC_TRY(rc_policy_make(out->graph, &out->setting, mem, &out->policy, err));
     if (wants(dump, "policy"))
         rc_policy_print(out->policy, stdout);
-    RC_TRY(rc_schedule_make(out->policy, rc_model_threads(out->cfg), mem, &out->schedule, err));
+    RC_TRY(rc_schedule_make(out->policy, n_threads, mem, &out->schedule, err));
     if (wants(dump, "schedule"))
         rc_schedule_print(out->schedule, stdout);
     RC_TRY(rc_cost_make(out->schedule, mem, &out->cost, err));

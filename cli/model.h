@@ -29,9 +29,6 @@ rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_erro
 RC_MUST_CHECK
 rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *err);
 
-/* engine.threads, or the cores that this process may use. */
-int rc_model_threads(const rc_config *cfg);
-
 #define RC_DUMP_OPTION                                                                         \
     {                                                                                          \
         "--dump", "NOUN,...", "print nouns on the way: config, graph, policy, schedule, cost", \

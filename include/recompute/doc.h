@@ -70,5 +70,7 @@ RC_API void rc_doc_resolve_scalar(rc_doc *node);
 
 /* One stable text form, for --dump and tests. */
 RC_API void rc_doc_print(const rc_doc *doc, FILE *to);
+/* One line of JSON; a number that is not finite is null. */
+RC_API void rc_doc_write_json(const rc_doc *value, FILE *to);
 
 #endif

@@ -14,6 +14,11 @@
 
 typedef struct rc_training rc_training;
 
+/* engine.threads, or the cores that this process may use.
+ * errors  RC_E_INPUT with the position when it is not from 1 to 1024 */
+RC_MUST_CHECK
+RC_API rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err);
+
 /**
  * Prepares a run.
  *

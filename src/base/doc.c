@@ -224,3 +224,47 @@ void rc_doc_print(const rc_doc *doc, FILE *to)
 {
     print_node(doc, 0, to);
 }
+
+static void write_number(double value, FILE *to)
+{
+    char buf[40];
+    snprintf(buf, sizeof buf, "%.17g", value);
+    if (strpbrk(buf, "n")) /* nan, inf: JSON has neither */
+        fputs("null", to);
+    else
+        fprintf(to, "%s%s", buf, strpbrk(buf, ".e") ? "" : ".0");
+}
+
+void rc_doc_write_json(const rc_doc *value, FILE *to)
+{
+    switch (value->kind) {
+    case RC_DOC_NULL:
+        fputs("null", to);
+        return;
+    case RC_DOC_BOOL:
+        fputs(value->i ? "true" : "false", to);
+        return;
+    case RC_DOC_INT:
+        fprintf(to, "%" PRId64, value->i);
+        return;
+    case RC_DOC_FLOAT:
+        write_number(value->f, to);
+        return;
+    case RC_DOC_STRING:
+        rc_json_write_string(value->text, to);
+        return;
+    case RC_DOC_LIST:
+    case RC_DOC_MAP:
+        break;
+    }
+    fputc(value->kind == RC_DOC_MAP ? '{' : '[', to);
+    for (const rc_doc *item = value->child; item; item = item->next) {
+        if (value->kind == RC_DOC_MAP) {
+            rc_json_write_string(item->key, to);
+            fputs(": ", to);
+        }
+        rc_doc_write_json(item, to);
+        fputs(item->next ? ", " : "", to);
+    }
+    fputc(value->kind == RC_DOC_MAP ? '}' : ']', to);
+}

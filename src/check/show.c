@@ -12,39 +12,6 @@ static void print_text(const char *text, size_t n, FILE *to)
     fputs(rc_text_printable(text, n, safe, sizeof safe), to);
 }
 
-static void print_value(const rc_doc *value, FILE *to)
-{
-    switch (value->kind) {
-    case RC_DOC_NULL:
-        fputs("null", to);
-        return;
-    case RC_DOC_BOOL:
-        fputs(value->i ? "true" : "false", to);
-        return;
-    case RC_DOC_INT:
-        fprintf(to, "%" PRId64, value->i);
-        return;
-    case RC_DOC_FLOAT:
-        fprintf(to, "%.17g", value->f);
-        return;
-    case RC_DOC_STRING:
-        print_text(value->text, value->n_bytes, to);
-        return;
-    case RC_DOC_LIST:
-    case RC_DOC_MAP:
-        break;
-    }
-    fputc(value->kind == RC_DOC_MAP ? '{' : '[', to);
-    for (const rc_doc *item = value->child; item; item = item->next) {
-        if (item->key)
-            print_text(item->key, strlen(item->key), to);
-        fputs(item->key ? ": " : "", to);
-        print_value(item, to);
-        fputs(item->next ? ", " : "", to);
-    }
-    fputc(value->kind == RC_DOC_MAP ? '}' : ']', to);
-}
-
 static void print_finding(const rc_finding *finding, FILE *to)
 {
     const char *file = finding->where.file ? finding->where.file : "-";
@@ -73,9 +40,9 @@ void rc_check_print(const rc_check *check, FILE *to)
     if (!check->is_accepted)
         return;
     fputs("effective ", to);
-    print_value(check->effective, to);
+    rc_doc_write_json(check->effective, to);
     fputs("\neffective_other ", to);
-    print_value(check->effective_other, to);
+    rc_doc_write_json(check->effective_other, to);
     fputc('\n', to);
 }
 

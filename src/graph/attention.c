@@ -19,33 +19,14 @@ typedef struct heads {
 static int build_head_norm(rc_builder *b, const char *part, int x, int64_t groups,
                            const char *shape, const char *stats_shape)
 {
-    rc_graph *graph = b->graph;
-    const char *names[4];
-    static const char *const suffixes[4] = {"weight", "bias", "mean", "rstd"};
-    for (int i = 0; i < 4; i++)
-        if (b->code == RC_OK)
-            b->code = rc_arena_printf(b->mem, &names[i], b->err, "%s.%s", part, suffixes[i]);
-    if (b->code != RC_OK)
-        return 0;
-    int w = rc_build_weight(b, names[0], "[d]", RC_INIT_ONE, 0);
-    int bias =
-        b->is_rms_norm ? RC_ABSENT : rc_build_weight(b, names[1], "[d]", RC_INIT_ZERO, 0);
-    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape);
-    int mean = b->is_rms_norm
-                   ? RC_ABSENT
-                   : rc_build_tensor(b, names[2], RC_TENSOR_STATS, RC_F32, stats_shape);
-    int rstd = rc_build_tensor(b, names[3], RC_TENSOR_STATS, RC_F32, stats_shape);
-    rc_op_parts op = {
-        .kind = b->is_rms_norm ? RC_OP_rmsnorm : RC_OP_layernorm,
-        .part = part,
-        .attr = {.n = graph->dims.N,
-                 .h = graph->dims.d,
-                 .groups = groups,
-                 .eps = b->cfg->layernorm_epsilon},
-        .in = {x, w, bias},
-        .out = {y, b->is_rms_norm ? rstd : mean, b->is_rms_norm ? RC_ABSENT : rstd}};
-    rc_build_op(b, &op);
-    return y;
+    return rc_build_norm_of(b, &(rc_norm_parts){.part = part,
+                                                .x = x,
+                                                .weight_shape = "[d]",
+                                                .out_shape = shape,
+                                                .stats_shape = stats_shape,
+                                                .n = b->graph->dims.N,
+                                                .h = b->graph->dims.d,
+                                                .groups = groups});
 }
 
 /* A copy of a strided value where the profile's kernel makes one. */

@@ -227,31 +227,42 @@ static const char *join(rc_builder *b, const char *part, const char *suffix)
     return name;
 }
 
-int rc_build_norm(rc_builder *b, const char *part, int x)
+int rc_build_norm_of(rc_builder *b, const rc_norm_parts *parts)
 {
-    rc_graph *graph = b->graph;
-    int w = rc_build_weight(b, join(b, part, "weight"), "[h]", RC_INIT_ONE, 0);
+    const char *part = parts->part;
+    const bool is_rms = b->is_rms_norm;
     int bias = RC_ABSENT, mean = RC_ABSENT;
-    if (!b->is_rms_norm)
-        bias = rc_build_weight(b, join(b, part, "bias"), "[h]", RC_INIT_ZERO, 0);
-    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, "[n, h]");
-    if (!b->is_rms_norm)
-        mean = rc_build_tensor(b, join(b, part, "mean"), RC_TENSOR_STATS, RC_F32, "[n]");
-    int rstd = rc_build_tensor(b, join(b, part, "rstd"), RC_TENSOR_STATS, RC_F32, "[n]");
-    rc_op_parts op = {.kind = b->is_rms_norm ? RC_OP_rmsnorm : RC_OP_layernorm,
+    int w = rc_build_weight(b, join(b, part, "weight"), parts->weight_shape, RC_INIT_ONE, 0);
+    if (!is_rms)
+        bias = rc_build_weight(b, join(b, part, "bias"), parts->weight_shape, RC_INIT_ZERO, 0);
+    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, b->graph->dtype, parts->out_shape);
+    if (!is_rms)
+        mean = rc_build_tensor(b, join(b, part, "mean"), RC_TENSOR_STATS, RC_F32,
+                               parts->stats_shape);
+    int rstd =
+        rc_build_tensor(b, join(b, part, "rstd"), RC_TENSOR_STATS, RC_F32, parts->stats_shape);
+    rc_op_parts op = {.kind = is_rms ? RC_OP_rmsnorm : RC_OP_layernorm,
                       .part = part,
-                      .attr = {.n = graph->dims.n,
-                               .h = graph->dims.h,
-                               .groups = 1,
+                      .attr = {.n = parts->n,
+                               .h = parts->h,
+                               .groups = parts->groups,
                                .eps = b->cfg->layernorm_epsilon},
-                      .in = {x, w, bias},
-                      .out = {y, mean, rstd}};
-    if (b->is_rms_norm) {
-        op.out[1] = rstd;
-        op.out[2] = RC_ABSENT;
-    }
+                      .in = {parts->x, w, bias},
+                      .out = {y, is_rms ? rstd : mean, is_rms ? RC_ABSENT : rstd}};
     rc_build_op(b, &op);
     return y;
+}
+
+int rc_build_norm(rc_builder *b, const char *part, int x)
+{
+    return rc_build_norm_of(b, &(rc_norm_parts){.part = part,
+                                                .x = x,
+                                                .weight_shape = "[h]",
+                                                .out_shape = "[n, h]",
+                                                .stats_shape = "[n]",
+                                                .n = b->graph->dims.n,
+                                                .h = b->graph->dims.h,
+                                                .groups = 1});
 }
 
 int rc_build_linear(rc_builder *b, const rc_linear_parts *parts)

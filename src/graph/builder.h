@@ -48,6 +48,15 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts);
 
 void rc_build_region(rc_builder *b, rc_label label, int first_op, int last_op);
 
+/* RMS or layer norm, as the config has it, over rows of width h, `groups` of them a token. */
+typedef struct rc_norm_parts {
+    const char *part;
+    int x;
+    const char *weight_shape, *out_shape, *stats_shape;
+    int64_t n, h, groups; /* tokens; width */
+} rc_norm_parts;
+int rc_build_norm_of(rc_builder *b, const rc_norm_parts *parts);
+
 /* y = norm(x) over rows of width h, with new weights "PART.weight" (".bias" for LayerNorm). */
 int rc_build_norm(rc_builder *b, const char *part, int x);
 /* y = x w^T (+ bias) as one op. `init_std` 0 means init_method_std. */

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "train/settings.h"
 
+#include <recompute/train.h>
+
 #include "base/num.h"
 #include "base/text.h"
 
@@ -139,9 +141,18 @@ static int count_cores(void)
     return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
 }
 
+rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err)
+{
+    int64_t n;
+    RC_TRY(optional(cfg, RC_FIELD_threads, cfg->threads, &n, err));
+    if (n > 0)
+        RC_TRY(check_integer(cfg, RC_FIELD_threads, n, 1, MOST_THREADS, err));
+    *out = n > 0 ? (int)n : count_cores();
+    return RC_OK;
+}
+
 rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_error *err)
 {
-    int64_t n_threads;
     RC_TRY(refuse_unsupported(cfg, err));
     RC_TRY(check_numbers(cfg, err));
     *out = (rc_train_settings){.n_steps = cfg->train_iters,
@@ -155,10 +166,7 @@ rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_
     RC_TRY(set_batches(cfg, out, err));
     RC_TRY(optional(cfg, RC_FIELD_save_interval, cfg->save_interval, &out->save_interval, err));
     RC_TRY(optional(cfg, RC_FIELD_exit_interval, cfg->exit_interval, &out->exit_interval, err));
-    RC_TRY(optional(cfg, RC_FIELD_threads, cfg->threads, &n_threads, err));
-    if (n_threads > 0)
-        RC_TRY(check_integer(cfg, RC_FIELD_threads, n_threads, 1, MOST_THREADS, err));
-    out->n_threads = n_threads > 0 ? (int)n_threads : count_cores();
+    RC_TRY(rc_train_threads(cfg, &out->n_threads, err));
     if (!is_null(cfg, RC_FIELD_dataset_random_seed)) {
         RC_TRY(check_integer(cfg, RC_FIELD_dataset_random_seed, cfg->dataset_random_seed, 0,
                              UINT32_MAX, err));

@@ -158,9 +158,10 @@ static void a_check_prints_its_verdict_findings_and_settings(void **state)
     assert_non_null(strstr(printed, "accept\n"));
     assert_non_null(strstr(printed, "warns warn-moe-layer-recompute-deprecated\n"));
     assert_non_null(strstr(printed,
-                           "\neffective {recompute_granularity: selective, recompute_method: "
-                           "null, recompute_num_layers: null, recompute_modules: [core_attn, "
-                           "moe]}\neffective_other {moe_expert_capacity_factor: null}\nreject "
+                           "\neffective {\"recompute_granularity\": \"selective\", "
+                           "\"recompute_method\": null, \"recompute_num_layers\": null, "
+                           "\"recompute_modules\": [\"core_attn\", \"moe\"]}\n"
+                           "effective_other {\"moe_expert_capacity_factor\": null}\nreject "
                            "recompute-granularity-unknown ValueError\nerror "
                            "recompute-granularity-unknown test.yaml:2:26 "));
     free(printed);
