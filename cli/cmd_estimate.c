@@ -31,11 +31,7 @@ static rc_code write_picture(const rc_cost *cost, const char *path, rc_arena *me
                       .title = "memory over one step"};
     RC_TRY(rc_out_file_open(path, &file, err));
     rc_code code = rc_chart_write(&chart, file.to, err);
-    if (code != RC_OK) {
-        rc_out_file_abort(&file);
-        return code;
-    }
-    return rc_out_file_commit(&file, err);
+    return rc_out_file_end(&file, code, err);
 }
 
 /* The budget is the config's; over it the answer still prints, and says so by its exit status. */

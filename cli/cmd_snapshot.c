@@ -130,10 +130,7 @@ static rc_code write_picture(const char *path, const rc_timeline *timeline,
     rc_out_file file;
     RC_TRY(rc_out_file_open(path, &file, err));
     rc_code code = write(timeline, file.to, err);
-    if (code == RC_OK)
-        return rc_out_file_commit(&file, err);
-    rc_out_file_abort(&file);
-    return code;
+    return rc_out_file_end(&file, code, err);
 }
 
 static rc_code make_timelines(const job *j, const rc_snapshot_timeline **out, rc_error *err)

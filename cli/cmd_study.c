@@ -53,7 +53,7 @@ static void on_progress(void *user, const rc_study_progress *progress)
     char eta[32] = "?", line[256];
     if (isfinite(progress->seconds_left))
         rc_format_seconds(progress->seconds_left, eta);
-    snprintf(line, sizeof line, "study %s: run %zu of %zu, %s, ETA %s", progress->name,
+    snprintf(line, sizeof line, "%s: run %zu of %zu, %s, ETA %s", progress->name,
              progress->n_done + 1, progress->n_runs, progress->setting, eta);
     if (l->is_terminal)
         fprintf(stderr, "\r\033[K%.*s", 79, line);
@@ -378,11 +378,7 @@ static rc_code write_file(const char *folder, const char *name, const char *endi
     snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
     RC_TRY(rc_out_file_open(path, &file, err));
     rc_code code = write_evidence(what, file.to, err);
-    if (code != RC_OK) {
-        rc_out_file_abort(&file);
-        return code;
-    }
-    RC_TRY(rc_out_file_commit(&file, err));
+    RC_TRY(rc_out_file_end(&file, code, err));
     fprintf(stderr, "wrote %s\n", path);
     return RC_OK;
 }

@@ -97,30 +97,48 @@ void rc_map_close(rc_map *map)
     *map = (rc_map){.at = (const unsigned char *)"", .n_bytes = 0};
 }
 
+/* The path goes into the message: a caller's buffer may be gone when the error is printed. */
+static rc_code write_failed(const char *path, rc_error *err)
+{
+    return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "cannot write %.160s: %s", path, strerror(errno));
+}
+
+/* A rename onto a device or a link would replace it. */
+static bool is_replaceable(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
+}
+
 rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
 {
     *file = (rc_out_file){0};
+    const bool has_tmp = is_replaceable(path);
     int n = snprintf(file->path, sizeof file->path, "%s", path);
-    int n_tmp =
-        snprintf(file->tmp_path, sizeof file->tmp_path, "%s.tmp.%ld", path, (long)getpid());
-    if (n < 0 || n_tmp < 0 || (size_t)n_tmp >= sizeof file->tmp_path)
+    int n_tmp = has_tmp ? snprintf(file->tmp_path, sizeof file->tmp_path, "%s.tmp.%ld", path,
+                                   (long)getpid())
+                        : 0;
+    if (n < 0 || n_tmp < 0 || (size_t)n_tmp >= sizeof file->tmp_path ||
+        (size_t)n >= sizeof file->path)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "the path %.80s... is too long", path);
-    file->to = fopen(file->tmp_path, "wb");
+    file->to = fopen(has_tmp ? file->tmp_path : path, "wb");
     if (!file->to)
-        return io_failed("write", path, err);
+        return write_failed(path, err);
     return RC_OK;
 }
 
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err)
 {
-    bool is_written =
-        fflush(file->to) == 0 && !ferror(file->to) && fsync(fileno(file->to)) == 0;
+    const bool has_tmp = file->tmp_path[0] != '\0';
+    bool is_written = fflush(file->to) == 0 && !ferror(file->to);
+    is_written = is_written && (!has_tmp || fsync(fileno(file->to)) == 0);
     is_written = fclose(file->to) == 0 && is_written;
     file->to = NULL;
-    if (is_written && rename(file->tmp_path, file->path) == 0)
+    if (is_written && (!has_tmp || rename(file->tmp_path, file->path) == 0))
         return RC_OK;
-    rc_code code = io_failed("write", file->path, err);
-    unlink(file->tmp_path);
+    rc_code code = write_failed(file->path, err);
+    if (has_tmp)
+        unlink(file->tmp_path);
     return code;
 }
 
@@ -130,7 +148,20 @@ void rc_out_file_abort(rc_out_file *file)
         return;
     fclose(file->to);
     file->to = NULL;
-    unlink(file->tmp_path);
+    if (file->tmp_path[0] != '\0')
+        unlink(file->tmp_path);
+}
+
+rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err)
+{
+    if (code == RC_OK)
+        return rc_out_file_commit(file, err);
+    if (code == RC_E_IO && err && !err->where.file) /* a writer knows no path */
+        *err = (rc_error){0};
+    if (code == RC_E_IO)
+        (void)write_failed(file->path, err);
+    rc_out_file_abort(file);
+    return code;
 }
 
 rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error *err)

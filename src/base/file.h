@@ -22,17 +22,22 @@ rc_code rc_map_open(const char *path, rc_map *map, rc_error *err);
 void rc_map_close(rc_map *map);
 
 /* Atomic writing: open a temporary beside `path`, write to it, then commit (flush, fsync, rename).
- * Until commit `path` keeps its old content; abort removes the temporary. */
+ * Until commit `path` keeps its old content; abort removes the temporary. What is no regular file
+ * (/dev/stdout, a pipe, a link) is written to directly and stays what it is. */
 typedef struct rc_out_file {
     FILE *to;
     char path[4096];
-    char tmp_path[4096];
+    char tmp_path[4096]; /* empty: written to directly */
 } rc_out_file;
 RC_MUST_CHECK
 rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err);
 void rc_out_file_abort(rc_out_file *file);
+/* Commits after a writer's RC_OK; else aborts and gives `code` back, naming the path where the
+ * writer could not write. */
+RC_MUST_CHECK
+rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err);
 
 /* Opens a plain stream for reading or appending; close with fclose. */
 RC_MUST_CHECK

@@ -119,9 +119,9 @@ rc_code rc_checkpoint_save(const char *folder, const rc_state *state,
                            const rc_checkpoint *checkpoint, rc_arena *tmp, rc_error *err)
 {
     rc_mark mark = rc_arena_mark(tmp);
-    rc_code code = save(folder, state, checkpoint, tmp, err);
+    RC_TRY(save(folder, state, checkpoint, tmp, err)); /* an error names paths in `tmp` */
     rc_arena_rewind(tmp, mark);
-    return code;
+    return RC_OK;
 }
 
 rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path, rc_error *err)

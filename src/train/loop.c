@@ -94,6 +94,9 @@ static rc_code place_weights(rc_training *training, const char **origin, rc_erro
 {
     const rc_config *cfg = training->cfg;
     const char *path = NULL;
+    if (cfg->load && rc_path_exists(cfg->load) && !rc_path_is_directory(cfg->load))
+        return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_load].where,
+                       "checkpoint.load is no folder; checkpoints lie in one");
     if (cfg->load)
         RC_TRY(rc_checkpoint_find(cfg->load, training->mem, &path, err));
     if (path) {

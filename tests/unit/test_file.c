@@ -106,10 +106,53 @@ static void commit_that_cannot_be_written_fails_and_cleans_up(void **state)
     assert_ok(rc_out_file_open(in_folder("d"), &file, NULL)); /* a file cannot replace it */
     fputs("x", file.to);
     assert_int_equal(rc_out_file_commit(&file, &err), RC_E_IO);
-    assert_non_null(strstr(err.where.file, "/d"));
+    assert_non_null(strstr(err.msg, "/d"));
     assert_int_equal(rmdir(in_folder("d")), 0);
     assert_int_equal(empty_folder(), 0);
     assert_int_equal(rc_out_file_open("/nonexistent/x", &file, &(rc_error){0}), RC_E_IO);
+}
+
+/* Renamed over, a link or a device would be a regular file from then on. */
+static void what_is_no_regular_file_is_written_to_directly(void **state)
+{
+    (void)state;
+    rc_out_file file;
+    char target[600], link[600];
+    struct stat info;
+    snprintf(target, sizeof target, "%s", in_folder("target"));
+    snprintf(link, sizeof link, "%s", in_folder("link"));
+    assert_int_equal(symlink(target, link), 0);
+    assert_ok(rc_out_file_open(link, &file, NULL));
+    fputs("through", file.to);
+    assert_ok(rc_out_file_commit(&file, NULL));
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(stat(target, &info), 0);
+    assert_int_equal(info.st_size, 7);
+    assert_ok(rc_out_file_open("/dev/null", &file, NULL));
+    fputs("gone", file.to);
+    assert_ok(rc_out_file_commit(&file, NULL));
+    assert_int_equal(lstat("/dev/null", &info), 0);
+    assert_true(S_ISCHR(info.st_mode));
+    unlink(link);
+    unlink(target);
+}
+
+static void the_end_of_a_file_names_it_where_the_writer_could_not_write(void **state)
+{
+    (void)state;
+    rc_out_file file;
+    rc_error err = {0};
+    assert_ok(rc_out_file_open(in_folder("e"), &file, NULL));
+    rc_code code = RC_FAIL(&err, RC_E_IO, RC_NOWHERE, "the picture could not be written");
+    assert_int_equal(rc_out_file_end(&file, code, &err), RC_E_IO);
+    assert_non_null(strstr(err.msg, "/e"));
+    assert_int_equal(access(in_folder("e"), F_OK), -1);
+    err = (rc_error){0};
+    assert_ok(rc_out_file_open(in_folder("e"), &file, NULL));
+    code = RC_FAIL(&err, RC_E_RANGE, RC_NOWHERE, "too large");
+    assert_int_equal(rc_out_file_end(&file, code, &err), RC_E_RANGE);
+    assert_string_equal(err.msg, "too large");
 }
 
 static void full_device_is_an_error_not_a_short_file(void **state)
@@ -193,6 +236,8 @@ int main(void)
         cmocka_unit_test(written_bytes_are_read_back),
         cmocka_unit_test(old_content_stays_until_commit_and_after_abort),
         cmocka_unit_test(commit_that_cannot_be_written_fails_and_cleans_up),
+        cmocka_unit_test(what_is_no_regular_file_is_written_to_directly),
+        cmocka_unit_test(the_end_of_a_file_names_it_where_the_writer_could_not_write),
         cmocka_unit_test(full_device_is_an_error_not_a_short_file),
         cmocka_unit_test(limits_directories_and_missing_files_are_named),
         cmocka_unit_test(empty_file_maps_and_reads_as_zero_bytes),
