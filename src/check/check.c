@@ -263,6 +263,8 @@ static rc_code run_layers(rc_core *core, const rc_config *cfg, const rc_check_op
         rc_core_bridge(core);
     refuse_later_fields(core);
     RC_TRY(rc_core_run(core, err));
+    if (options->target == RC_CHECK_BRIDGE)
+        rc_core_bridge_late(core);
     if (options->target != RC_CHECK_CORE)
         rc_core_build(core);
     if (options->has_advice) {

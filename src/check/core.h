@@ -158,7 +158,7 @@ void rc_core_list_add_all(rc_core *core, rc_doc *list, const rc_doc *from);
 #define SINCE(release_name) rc_release_is_at_least(core->release, release_name)
 
 /* --- the families, in firing order; ORDER core_families (core.c) */
-void rc_core_parallel(rc_core *core);  /* rules_parallel.c */
+void rc_core_parallel(rc_core *core); /* rules_parallel.c */
 void rc_core_weight_shards(rc_core *core);
 void rc_core_precision(rc_core *core); /* rules_parallel.c */
 void rc_core_linear_attention(rc_core *core);
@@ -199,6 +199,8 @@ bool rc_layout_read(rc_core *core, const rc_doc *doc, rc_layout *layout);
  * come before the core's and change what the class is handed */
 void rc_core_cli(rc_core *core);
 void rc_core_bridge(rc_core *core);
+void rc_core_bridge_late(rc_core *core); /* what Bridge asks behind the class */
+void rc_core_overlap_recompute(rc_core *core);
 void rc_core_build(rc_core *core);
 void rc_core_advice(rc_core *core);
 void rc_core_unknown(rc_core *core, const rc_config *cfg); /* rules_unknown.c */

@@ -27,25 +27,63 @@ static bool captures_attention(rc_core *core)
            (!names_modules(core) || rc_core_has(core, named_list(core), "attn"));
 }
 
+static bool has_te(const rc_core *core, const char *version)
+{
+    return !rc_te_is_below(&core->te, version);
+}
+
+/* Parts that are named, under the new name of the list or the old one. */
+static bool names_module(rc_core *core, const char *module)
+{
+    return names_modules(core) && rc_core_has(core, named_list(core), module);
+}
+
+static bool are_captured_gradients_fit(rc_core *core)
+{
+    bool has_shared =
+        !IS_NULL(moe_shared_expert_intermediate_size) && !ON(moe_shared_expert_overlap);
+    bool is_attn = names_module(core, "attn");
+    if (!is_attn && !(has_shared && names_module(core, "moe_router")))
+        return true;
+    return has_te(core, "2.12.0") && ON(gradient_accumulation_fusion) &&
+           !(is_attn && (ON(add_bias_linear) || ON(add_qkv_bias)));
+}
+
 static void delayed_gradients(rc_core *core)
 {
-    bool is_late = ON(overlap_grad_reduce) || !ON(gradient_accumulation_fusion);
-    bool has_bias = ON(add_bias_linear) || ON(add_qkv_bias);
-    if (!ON(delay_wgrad_compute))
-        return;
-    if (!IS(transformer_impl, "transformer_engine") ||
-        (is_late && rc_te_is_below(&core->te, "2.7.0")) ||
-        (captures_attention(core) && (rc_te_is_below(&core->te, "2.12.0") ||
-                                      !ON(gradient_accumulation_fusion) || has_bias)))
+    bool is_late = ON(overlap_grad_reduce) || ON(gradient_accumulation_fusion);
+    if (is_late && !has_te(core, "2.7.0"))
         RAISE(bridge_delay_wgrad);
+    if (!ON(overlap_moe_expert_parallel_comm))
+        RAISE(delay_wgrad_needs_ep_overlap);
+    if (!are_captured_gradients_fit(core))
+        RAISE(bridge_delay_wgrad);
+}
+
+/* The overlap's rules are asked here first, in another order than the class has. */
+static void overlap(rc_core *core)
+{
+    if (!ABOVE(expert_model_parallel_size, 1))
+        RAISE(ep_overlap_needs_expert_parallel);
+    if (!ABOVE(num_moe_experts, 1))
+        RAISE(bridge_ep_overlap_mirror);
+    if (!IS(moe_token_dispatcher_type, "alltoall") && !IS(moe_token_dispatcher_type, "flex"))
+        RAISE(ep_overlap_needs_alltoall_or_flex);
+    if (!ON(bf16) && !ON(fp16))
+        RAISE(ep_overlap_needs_half_precision);
+    if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(virtual_pipeline_model_parallel_size))
+        RAISE(ep_overlap_pp_needs_vpp);
+    rc_core_overlap_recompute(core);
+    if (ON(moe_shared_expert_overlap))
+        RAISE(ep_overlap_excludes_shared_expert_overlap);
 }
 
 static void communication(rc_core *core)
 {
-    bool has_experts = !IS_NULL(num_moe_experts) && ABOVE(num_moe_experts, 1);
-    if (ON(overlap_moe_expert_parallel_comm) && !has_experts)
-        RAISE(bridge_ep_overlap_mirror);
-    delayed_gradients(core);
+    if (ON(overlap_moe_expert_parallel_comm))
+        overlap(core);
+    if (ON(delay_wgrad_compute))
+        delayed_gradients(core);
 }
 
 static bool is_energon(const rc_core *core)
@@ -86,26 +124,23 @@ static void packing(rc_core *core)
 static void graph_names(rc_core *core)
 {
     rc_core_field list = named_list(core);
-    if (!rc_core_has_graphs(core)) {
+    if (IS(cuda_graph_impl, "none")) { /* so it is under the old switches too */
         if (core->is_given[list] && names_modules(core))
             WARN(bridge_graph_none_clears_modules);
         rc_core_give_null(core, RC_CORE_cuda_graph_modules);
         rc_core_give_null(core, RC_CORE_cuda_graph_scope);
         return;
     }
-    if (!IS(cuda_graph_impl, "local") && !ON(enable_cuda_graph))
+    if (!IS(cuda_graph_impl, "local"))
         return;
-    bool is_full_iteration = names_modules(core) && rc_core_has(core, list, "full_iteration");
-    bool is_inference =
-        core->is_given[list] && !names_modules(core) &&
-        (IS(inference_cuda_graph_scope, "layer") || IS(inference_cuda_graph_scope, "block"));
-    if (!is_full_iteration && !is_inference)
+    bool is_inference = !names_modules(core) && (IS(inference_cuda_graph_scope, "layer") ||
+                                                 IS(inference_cuda_graph_scope, "block"));
+    if (!names_module(core, "full_iteration") && !is_inference)
         RAISE(bridge_local_graph_only_full_iteration);
 }
 
 static void graphs(rc_core *core)
 {
-    graph_names(core);
     if (IS(cuda_graph_impl, "full_iteration") && ON(check_for_nan_in_loss))
         RAISE(bridge_full_iteration_no_nan_check);
     if (rc_core_has_graphs(core) && !ON(use_te_rng_tracker))
@@ -194,14 +229,25 @@ static void adapters(rc_core *core)
         WARN(bridge_lora_regather_off);
 }
 
+/* Before the class's own checks. */
 void rc_core_bridge(rc_core *core)
 {
     communication(core);
     packing(core);
-    graphs(core);
-    offload(core);
-    virtual_stages(core);
     providers(core);
+    graph_names(core);
     adjust(core);
+}
+
+/* Behind them, on what they leave. */
+void rc_core_bridge_late(rc_core *core)
+{
+    offload(core);
+    graphs(core);
+    virtual_stages(core);
     adapters(core);
+    if (!IS_NULL(seq_length) && ABOVE(context_parallel_size, 1) &&
+        rc_core_has_rest(core, NUMBER(seq_length), 2.0 * NUMBER(context_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(bridge_sequence_divisible_by_context_parallel);
 }

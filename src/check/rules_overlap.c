@@ -2,7 +2,7 @@
  * checks, which come last. */
 #include "check/core.h"
 
-static void overlap_recompute(rc_core *core)
+void rc_core_overlap_recompute(rc_core *core)
 {
     if (IS(recompute_granularity, "full"))
         RAISE(ep_overlap_excludes_full_recompute);
@@ -10,7 +10,7 @@ static void overlap_recompute(rc_core *core)
         RAISE(ep_overlap_excludes_recompute_method);
     if (!IS_NULL(recompute_num_layers))
         RAISE(ep_overlap_excludes_recompute_num_layers);
-    if (SINCE("0.17") && HAS(recompute_modules, "moe"))
+    if (SINCE("0.17") && !IS_NULL(recompute_modules) && HAS(recompute_modules, "moe"))
         RAISE_ITEM(ep_overlap_excludes_moe_recompute, "moe");
 }
 
@@ -50,7 +50,7 @@ static void overlap(rc_core *core)
         RAISE(ep_overlap_needs_expert_parallel);
     if (!is_flex && !IS(moe_token_dispatcher_type, "alltoall"))
         RAISE(ep_overlap_needs_alltoall_or_flex);
-    overlap_recompute(core);
+    rc_core_overlap_recompute(core);
     if (!ON(bf16) && !ON(fp16))
         RAISE(ep_overlap_needs_half_precision);
     if (ON(moe_shared_expert_overlap))
