@@ -50,7 +50,7 @@ static void distributed_saved(rc_core *core)
 {
     if (!ON(distribute_saved_activations))
         return;
-    if (!IS_NULL(recompute_granularity) && !rc_core_is_full(core))
+    if (!rc_core_is_full(core))
         WARN(distribute_saved_with_selective);
     else if (!ABOVE(tensor_model_parallel_size, 1))
         WARN(distribute_saved_without_tp);
@@ -63,10 +63,10 @@ static void adapters(rc_core *core)
         return;
     if (rc_core_is_full(core) && is_skipping)
         WARN(block_window_shifts);
-    else if (rc_core_is_full(core) && !ABOVE(pipeline_model_parallel_size, 1))
+    else if (rc_core_is_full(core))
         WARN(lora_full_recompute_no_input_grad);
-    else if (rc_core_is_selective(core) && ON(recompute_modules) &&
-             (RECOMPUTES("core_attn") || RECOMPUTES("mlp") || RECOMPUTES("moe")))
+    else if (RECOMPUTES("core_attn") || RECOMPUTES("mlp") || RECOMPUTES("moe") ||
+             RECOMPUTES("shared_experts"))
         WARN(lora_selective_no_input_grad);
 }
 

@@ -40,12 +40,9 @@ static void pinned_values(rc_core *core, const rc_sizes *sizes)
 
 static void second_output(rc_core *core, const rc_sizes *sizes)
 {
-    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
-    bool is_batched = is_flash && !IS_NULL(micro_batch_size) && ABOVE(micro_batch_size, 1) &&
-                      !rc_sizes_has_packed_samples(core);
     bool is_exchanged = IS(cp_comm_type, "a2a") && ABOVE(context_parallel_size, 1);
     double more = 2.0 * sizes->n_tokens * sizes->heads * sizes->dv;
-    if (!(is_batched || is_exchanged) || is_attention_replayed(core))
+    if (!(rc_sizes_has_flash_batches(core) || is_exchanged) || is_attention_replayed(core))
         return;
     WARN_LAYER(attention_output_twice, more);
 }

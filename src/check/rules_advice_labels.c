@@ -21,9 +21,8 @@ static void core_attention_raises(rc_core *core, const rc_sizes *sizes)
 /* The statistics of the softmax, and the second output of batched flash attention. */
 static void core_attention_frees(rc_core *core, const rc_sizes *sizes)
 {
-    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
-    bool is_batched = is_flash && sizes->n_tokens > sizes->sequence;
-    double freed = sizes->n_tokens * sizes->heads * (is_batched ? 4.0 + 2.0 * sizes->dv : 4.0);
+    double output = rc_sizes_has_flash_batches(core) ? 2.0 * sizes->dv : 0.0;
+    double freed = sizes->n_tokens * sizes->heads * (4.0 + output);
     double layer = rc_sizes_whole_layer(core, sizes);
     char buf[32], layer_buf[32];
     if (layer > 0.0)
@@ -73,8 +72,9 @@ static void nested_labels(rc_core *core)
 /* Where the norm is a module of its own: the local implementation, MLA, and before MoE layers. */
 static void layer_norm(rc_core *core)
 {
-    bool is_fused = IS(transformer_impl, "transformer_engine") && !ON(multi_latent_attention) &&
-                    !ON(num_moe_experts) && IS_NULL(experimental_attention_variant);
+    bool has_own = (ON(multi_latent_attention) && !core->cfg->mla_down_proj_fusion) ||
+                   ON(num_moe_experts) || !IS_NULL(experimental_attention_variant);
+    bool is_fused = IS(transformer_impl, "transformer_engine") && !has_own;
     if (RECOMPUTES("layernorm") && is_fused)
         WARN_ITEM(layernorm_fused_away, "layernorm");
 }
@@ -87,11 +87,9 @@ static bool is_cp_copying(rc_core *core)
 
 static void up_projection(rc_core *core)
 {
-    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
-    bool is_batched = !IS_NULL(micro_batch_size) && ABOVE(micro_batch_size, 1);
     if (!RECOMPUTES("mla_up_proj") || RECOMPUTES("core_attn"))
         return;
-    if (is_cp_copying(core) || (is_flash && is_batched) ||
+    if (is_cp_copying(core) || rc_sizes_has_flash_batches(core) ||
         (ON(fp8) && ON(fp8_dot_product_attention)))
         WARN_ITEM(mla_up_proj_defeated, "mla_up_proj");
 }
@@ -99,10 +97,9 @@ static void up_projection(rc_core *core)
 /* Attention kernels with one head size pad the value to that of query and key. */
 static void padded_value(rc_core *core)
 {
-    bool is_flash = IS(attention_backend, "flash") || ON(use_flash_attn);
     if (!RECOMPUTES("mla_up_proj") || RECOMPUTES("core_attn") ||
-        !(is_flash || rc_sizes_has_packed_samples(core)) || IS_NULL(qk_head_dim) ||
-        IS_NULL(qk_pos_emb_head_dim))
+        !(rc_sizes_has_flash_attention(core) || rc_sizes_has_packed_samples(core)) ||
+        IS_NULL(qk_head_dim) || IS_NULL(qk_pos_emb_head_dim))
         return;
     double key = NUMBER(qk_head_dim) + NUMBER(qk_pos_emb_head_dim);
     if (!IS_NULL(v_head_dim) && !rc_core_is_number(core, RC_CORE_v_head_dim, key))
@@ -111,9 +108,9 @@ static void padded_value(rc_core *core)
 
 static void experts_activation(rc_core *core)
 {
-    if (!RECOMPUTES("moe_act"))
+    if (!RECOMPUTES("moe_act") || !ON(num_moe_experts))
         return;
-    if (!ON(moe_grouped_gemm) && ON(num_moe_experts))
+    if (!ON(moe_grouped_gemm))
         WARN_ITEM(moe_act_sequential_mlp, "moe_act");
     if (ON(use_transformer_engine_op_fuser) && !IS(activation_func, "squared_relu"))
         WARN_ITEM(moe_act_op_fuser, "moe_act");
@@ -149,7 +146,8 @@ static void captured_labels(rc_core *core)
         WARN_ITEM(label_inside_graph, "core_attn");
     if (RECOMPUTES("mlp") && is_plain && rc_core_captures(core, "mlp"))
         WARN_ITEM(label_inside_graph, "mlp");
-    if (RECOMPUTES("shared_experts") && is_plain && rc_core_captures(core, "moe"))
+    if (RECOMPUTES("shared_experts") && is_plain &&
+        (rc_core_captures(core, "moe") || rc_core_captures(core, "moe_router")))
         WARN_ITEM(label_inside_graph, "shared_experts");
 }
 

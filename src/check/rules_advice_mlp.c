@@ -10,12 +10,14 @@ static bool are_experts_replayed(rc_core *core)
 static double unfused_parts(rc_core *core, const rc_sizes *sizes)
 {
     double dense = 4.0 * sizes->n_tokens * sizes->f / sizes->t;
-    double moe = 6.0 * rc_sizes_rows(sizes) * sizes->fe / sizes->et +
-                 4.0 * sizes->n_tokens * sizes->fs / sizes->t;
-    double sum = RECOMPUTES("mlp") ? 0.0 : (1.0 - sizes->moe_share) * dense;
-    if (sizes->moe_share > 0.0 && !RECOMPUTES("moe") && !RECOMPUTES("moe_act"))
-        sum += sizes->moe_share * moe;
-    return sum;
+    double routed = 6.0 * rc_sizes_rows(sizes) * sizes->fe / sizes->et;
+    double shared = 4.0 * sizes->n_tokens * sizes->fs / sizes->t, moe = 0.0;
+    if (!RECOMPUTES("moe") && !RECOMPUTES("moe_act"))
+        moe += routed;
+    if (!RECOMPUTES("moe") && !RECOMPUTES("shared_experts"))
+        moe += shared;
+    return (RECOMPUTES("mlp") ? 0.0 : (1.0 - sizes->moe_share) * dense) +
+           (sizes->moe_share > 0.0 ? sizes->moe_share * moe : 0.0);
 }
 
 static void unfused_activation(rc_core *core, const rc_sizes *sizes)

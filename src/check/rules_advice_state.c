@@ -51,11 +51,11 @@ static void main_weights(rc_core *core, const rc_sizes *sizes)
         !ON(bf16))
         return;
     double bytes = 2.0 * rc_sizes_parameters(sizes);
+    double n_shards = (double)cfg->data_parallel_size * sizes->c; /* experts: fewer */
     char buf[32];
-    if (bytes > 0.0 && cfg->data_parallel_size > 0)
+    if (bytes > 0.0 && cfg->data_parallel_size > 0 && !(sizes->experts > 0.0))
         WARN_HERE(precision_aware_full_main_weights, NULL, "%s %s",
-                  rc_sizes_say(bytes / (double)cfg->data_parallel_size, buf),
-                  rc_sizes_say_stage(sizes));
+                  rc_sizes_say(bytes / n_shards, buf), rc_sizes_say_stage(sizes));
     else if (bytes > 0.0)
         WARN_HERE(precision_aware_full_main_weights, NULL,
                   "%s %s, dealt out over data-parallel ranks", rc_sizes_say(bytes, buf),

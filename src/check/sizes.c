@@ -119,7 +119,8 @@ static void find_mlp(const rc_core *core, rc_sizes *out)
     out->k = size_of(cfg->moe_router_topk);
     out->fe = IS_NULL(moe_ffn_hidden_size) ? out->f : SIZE(moe_ffn_hidden_size);
     out->fs = SIZE(moe_shared_expert_intermediate_size);
-    out->moe_width = IS_NULL(moe_latent_size) ? out->h : SIZE(moe_latent_size);
+    out->latent = SIZE(moe_latent_size);
+    out->moe_width = out->latent > 0.0 ? out->latent : out->h;
     out->moe_share = find_moe_share(core);
 }
 
@@ -163,7 +164,7 @@ static void find_schedule(const rc_core *core, rc_sizes *out)
 void rc_sizes_find(rc_core *core, rc_sizes *out)
 {
     *out = (rc_sizes){0};
-    if (!core->cfg || is_any_late(core->cfg))
+    if (is_any_late(core->cfg))
         return;
     find_parallel(core, out);
     if (!(out->t > 0.0 && out->p > 0.0 && out->v > 0.0 && out->c > 0.0 && out->ep > 0.0 &&
@@ -210,12 +211,16 @@ double rc_sizes_rows(const rc_sizes *sizes)
     return sizes->n_outer * sizes->k * sizes->et;
 }
 
+bool rc_sizes_has_flash_attention(const rc_core *core)
+{
+    return IS(attention_backend, "flash") || ON(use_flash_attn);
+}
+
 /* Transformer Engine chooses flash or fused attention unless it is told not to. */
 bool rc_sizes_has_fused_attention(const rc_core *core)
 {
     bool is_off = IS(nvte_fused_attn, "0") && IS(nvte_flash_attn, "0");
-    return IS(attention_backend, "flash") || IS(attention_backend, "fused") ||
-           ON(use_flash_attn) ||
+    return rc_sizes_has_flash_attention(core) || IS(attention_backend, "fused") ||
            (IS(attention_backend, "auto") && IS(transformer_impl, "transformer_engine") &&
             !is_off);
 }
@@ -224,6 +229,12 @@ bool rc_sizes_has_packed_samples(const rc_core *core)
 {
     return ON(dataset_packing) || ON(dataset_offline_packing) ||
            ON(dataset_enable_offline_packing) || ON(dataset_pack_sequences_in_batch);
+}
+
+bool rc_sizes_has_flash_batches(const rc_core *core)
+{
+    return rc_sizes_has_flash_attention(core) && SIZE(micro_batch_size) > 1.0 &&
+           !rc_sizes_has_packed_samples(core);
 }
 
 /* The norm's input and output and its statistics; a quantised linear keeps its own copy of the
@@ -306,6 +317,7 @@ static double expert_mlp(rc_core *core, const rc_sizes *sizes, bool is_whole)
         return kept;
     if (is_whole || !RECOMPUTES("shared_experts"))
         kept += sizes->n_tokens * sizes->fs / sizes->t * (2.0 * sizes->glu + input_width(core));
+    kept += 2.0 * sizes->n_outer * sizes->latent; /* the input of the way back to h channels */
     return kept + routing(core, sizes) + rc_sizes_experts(core, sizes, is_whole);
 }
 
@@ -356,7 +368,7 @@ double rc_sizes_parameters(const rc_sizes *sizes)
     double matrices = sizes->glu + 1.0, h = sizes->h;
     double dense = matrices * h * sizes->f / sizes->t;
     double moe =
-        sizes->experts * h + matrices * h * sizes->fs / sizes->t +
+        (sizes->experts + 2.0 * sizes->latent) * h + matrices * h * sizes->fs / sizes->t +
         sizes->experts / sizes->ep * matrices * sizes->moe_width * sizes->fe / sizes->et;
     return sizes->first * (attention_parameters(sizes) + (1.0 - sizes->moe_share) * dense +
                            sizes->moe_share * moe);

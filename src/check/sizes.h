@@ -19,9 +19,9 @@ typedef struct rc_sizes {
     double heads, groups, a, g, d, dv; /* heads, groups: a/t and g/t, at least 1 */
     double q_rank, kv_rank, qk_dim, r_dim; /* MLA */
     double vocab;
-    double experts, k, fe, fs, moe_width; /* moe_width: h, or the latent size */
-    double moe_share;                     /* of the layers */
-    double chunk;                         /* layers of a model chunk; 0 where chunks differ */
+    double experts, k, fe, fs, latent, moe_width; /* moe_width: h, or the latent size */
+    double moe_share;                             /* of the layers */
+    double chunk;       /* layers of a model chunk; 0 where chunks differ */
     double first, last; /* layers of the first and last stage, on average of a layout */
     double n_micro;     /* micro-batches of a step; 0 unknown */
     double n_plain;     /* micro-batches the first stage holds under plain 1F1B */
@@ -38,6 +38,10 @@ double rc_sizes_whole_layer(rc_core *core, const rc_sizes *sizes);
 double rc_sizes_input(const rc_core *core, const rc_sizes *sizes);
 /* Flash or fused attention: it keeps no scores. */
 bool rc_sizes_has_fused_attention(const rc_core *core);
+/* FlashAttention by name. */
+bool rc_sizes_has_flash_attention(const rc_core *core);
+/* Its kernel takes several samples in an order of its own: it keeps copies. */
+bool rc_sizes_has_flash_batches(const rc_core *core);
 /* Several samples in one sequence: no batch dimension. */
 bool rc_sizes_has_packed_samples(const rc_core *core);
 /* Scores, and the copies of them, that attention without a fused kernel keeps. */

@@ -1,11 +1,23 @@
 /* test_rules.c — the rules of `recompute check` on samples and on a corpus.
  *
  *   test_rules table FOLDER           every row of rules.def has its two samples
- *   test_rules sample FOLDER RULE     RULE.bad.* gives the finding, RULE.good.* does not
+ *   test_rules sample FOLDER RULE...  RULE.bad.* gives the finding, RULE.good.* does not
+ *   test_rules near FOLDER FILE       near misses: one clause of a rule's condition a line
  *   test_rules corpus FILE            every line's verdict, first rule, warnings, effective values
  *
  * A sample may begin with comments: `# te 2.5.0`, `# megatron 0.15` set the versions, `# also a b`
  * names errors that the bad one cannot help giving too. Exit 77 where the corpus is not there.
+ *
+ * A table of near misses has a rule's name at the margin and under it lines of
+ *
+ *     fires|silent  BASE  WORDS...  => TEXT  # why
+ *
+ * and `with WORDS...` lines, whose words stand before those of the lines behind it, up to the next one.
+ *
+ * BASE is `bad` or `good`, the rule's sample, another one's as RULE.bad, or `none`; WORDS are laid over
+ * it as on a command line (overrides of Bridge, arguments of Megatron-LM), and te:2.5.0, megatron:0.15 and
+ * also:RULE do what the comments of a sample do. The message then holds TEXT. But for `also`, the
+ * framework accepts what a line describes, or refuses it by this rule alone.
  */
 #include "base/file.h"
 
@@ -15,8 +27,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_WORDS = 32 };
+
 typedef struct sample {
-    const char *path;
+    const char *name;              /* for messages: the file, or the line of a table */
+    const char *words[MOST_WORDS]; /* the path, and what is laid over it */
+    size_t n_words;
     char also[512], te[32], megatron[16];
     rc_check *check;
 } sample;
@@ -58,6 +74,7 @@ static void read_comment(const char *line, const char *word, char *out, size_t r
 
 static void read_comments(sample *one, const char *bytes)
 {
+    *one->also = '\0';
     snprintf(one->te, sizeof one->te, "2.9.0");
     snprintf(one->megatron, sizeof one->megatron, "main");
     for (const char *line = bytes; *line == '#'; line += strcspn(line, "\n") + 1) {
@@ -67,24 +84,29 @@ static void read_comments(sample *one, const char *bytes)
     }
 }
 
+/* What is to be checked, and the versions it is checked for. */
+static void open_sample(sample *one, const char *path, rc_arena *mem)
+{
+    rc_error err = {0};
+    const char *bytes;
+    size_t n_bytes;
+    *one = (sample){.name = path, .words = {path}, .n_words = 1};
+    stop_on(rc_file_read(path, RC_READ_MAX_BYTES, mem, &bytes, &n_bytes, &err), &err, path);
+    read_comments(one, bytes);
+}
+
 static void check_sample(sample *one, rc_arena *mem)
 {
     rc_error err = {0};
-    rc_doc *doc;
+    rc_inputs inputs;
     rc_config *cfg;
-    const char *bytes;
-    size_t n_bytes;
-    stop_on(rc_file_read(one->path, RC_READ_MAX_BYTES, mem, &bytes, &n_bytes, &err), &err,
-            one->path);
-    read_comments(one, bytes);
-    stop_on(rc_doc_read(one->path, mem, &doc, &err), &err, one->path);
-    rc_input input = {doc, RC_FROM_FILE};
-    stop_on(rc_config_make(&input, 1, mem, &cfg, &err), &err, one->path);
+    stop_on(rc_inputs_read(one->words, one->n_words, mem, &inputs, &err), &err, one->name);
+    stop_on(rc_config_make(inputs.at, inputs.n, mem, &cfg, &err), &err, one->name);
     rc_check_options options = {.target = rc_check_find_target(cfg),
                                 .megatron = one->megatron,
                                 .transformer_engine = one->te,
                                 .has_advice = true};
-    stop_on(rc_check_make(cfg, &options, mem, &one->check, &err), &err, one->path);
+    stop_on(rc_check_make(cfg, &options, mem, &one->check, &err), &err, one->name);
 }
 
 static bool is_among(const char *names, const char *name)
@@ -102,12 +124,13 @@ static bool is_among(const char *names, const char *name)
 static void test_bad(const char *folder, const rc_rule_facts *rule, rc_arena *mem)
 {
     char path[512], id[RC_RULE_ID_ROOM];
-    sample one = {.path = path};
+    sample one;
     bool is_found = false;
     if (!find_sample(folder, rule->name, "bad", path, sizeof path)) {
         WRONG("%s has no bad sample", rule->name);
         return;
     }
+    open_sample(&one, path, mem);
     check_sample(&one, mem);
     rc_rule_id(rule, id);
     for (size_t i = 0; i < one.check->findings.n; i++) {
@@ -128,11 +151,12 @@ static void test_bad(const char *folder, const rc_rule_facts *rule, rc_arena *me
 static void test_good(const char *folder, const rc_rule_facts *rule, rc_arena *mem)
 {
     char path[512];
-    sample one = {.path = path};
+    sample one;
     if (!find_sample(folder, rule->name, "good", path, sizeof path)) {
         WRONG("%s has no good sample", rule->name);
         return;
     }
+    open_sample(&one, path, mem);
     check_sample(&one, mem);
     for (size_t i = 0; i < one.check->findings.n; i++)
         if (one.check->rules[i] == rule || one.check->findings.at[i].level == RC_LEVEL_ERROR)
@@ -160,6 +184,132 @@ static void test_table(const char *folder)
             WRONG("%s lacks a sample in %s", name, folder);
     }
     printf("%zu rules\n", rc_rule_count());
+}
+
+/* --- near misses */
+
+typedef struct near_line {
+    const char *file;
+    int line;
+    const rc_rule_facts *rule;
+    char with[1024], words[2048]; /* of lines before; and of this one behind them */
+    bool fires;
+    const char *text; /* what the message holds, or NULL */
+    sample one;
+} near_line;
+
+#define WRONG_LINE(near, ...)                                                                  \
+    (printf("%s:%d: %s: ", (near)->file, (near)->line, (near)->rule->name), WRONG(__VA_ARGS__))
+
+/* `bad`, `good`, another rule's as RULE.bad, or `none`. */
+static bool open_base(near_line *near, const char *folder, const char *base, rc_arena *mem)
+{
+    const char *dot = strchr(base, '.'), *kind = dot ? dot + 1 : base, *path;
+    char rule[128], found[512];
+    rc_error err = {0};
+    if (strcmp(base, "none") == 0) {
+        near->one = (sample){.te = "2.9.0", .megatron = "main"};
+        return true;
+    }
+    snprintf(rule, sizeof rule, "%.*s", dot ? (int)(dot - base) : 127,
+             dot ? base : near->rule->name);
+    if (!find_sample(folder, rule, kind, found, sizeof found))
+        return false;
+    stop_on(rc_arena_printf(mem, &path, &err, "%s", found), &err, found);
+    open_sample(&near->one, path, mem);
+    return true;
+}
+
+static void take_word(sample *one, const char *word)
+{
+    size_t n_also = strlen(one->also);
+    if (strncmp(word, "te:", 3) == 0)
+        snprintf(one->te, sizeof one->te, "%s", word + 3);
+    else if (strncmp(word, "megatron:", 9) == 0)
+        snprintf(one->megatron, sizeof one->megatron, "%s", word + 9);
+    else if (strncmp(word, "also:", 5) == 0)
+        snprintf(one->also + n_also, sizeof one->also - n_also, " %s", word + 5);
+    else if (one->n_words < MOST_WORDS)
+        one->words[one->n_words++] = word;
+}
+
+/* Splits the line in place; false when it is none of the table's. */
+static bool read_near(near_line *near, const char *folder, char *line, rc_arena *mem)
+{
+    char *comment = strstr(line, " #"), *text = strstr(line, " => ");
+    rc_error err = {0};
+    if (comment)
+        *comment = '\0';
+    for (char *end = line + strlen(line); end > line && end[-1] == ' '; end--)
+        end[-1] = '\0';
+    near->text = text && (!comment || text < comment) ? text + 4 : NULL;
+    if (near->text)
+        *text = '\0';
+    const char *verb = strtok(line, " "), *base = strtok(NULL, " ");
+    near->fires = verb && strcmp(verb, "fires") == 0;
+    if (!base || (!near->fires && (strcmp(verb, "silent") != 0 || near->text)) ||
+        !open_base(near, folder, base, mem))
+        return false;
+    stop_on(rc_arena_printf(mem, &near->one.name, &err, "%s:%d", near->file, near->line), &err,
+            near->file);
+    char *own = strtok(NULL, "");
+    snprintf(near->words, sizeof near->words, "%s %s", near->with, own ? own : "");
+    for (char *word = strtok(near->words, " "); word; word = strtok(NULL, " "))
+        take_word(&near->one, word);
+    return true;
+}
+
+static void compare_near(const near_line *near)
+{
+    const rc_check *check = near->one.check;
+    const char *said = NULL;
+    bool is_right = false;
+    for (size_t i = 0; i < check->findings.n; i++) {
+        const rc_finding *finding = &check->findings.at[i];
+        if (check->rules[i] == near->rule) {
+            said = finding->reason;
+            is_right = is_right || !near->text || strstr(said, near->text);
+        } else if (finding->level == RC_LEVEL_ERROR && !is_among(near->one.also, finding->rule))
+            WRONG_LINE(near, "%s refuses it", finding->rule);
+    }
+    if (near->fires != (said != NULL))
+        WRONG_LINE(near, said ? "fires: %s" : "is silent%.0s", said ? said : "");
+    else if (said && !is_right)
+        WRONG_LINE(near, "says: %s", said);
+}
+
+static void test_near(const char *folder, const char *file, rc_arena *mem)
+{
+    rc_error err = {0};
+    const char *bytes;
+    size_t n_bytes, n_lines = 0;
+    near_line near = {.file = file};
+    stop_on(rc_file_read(file, RC_READ_MAX_BYTES, mem, &bytes, &n_bytes, &err), &err, file);
+    for (const char *at = bytes; at < bytes + n_bytes; at += strcspn(at, "\n") + 1) {
+        char line[1024];
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        near.line++;
+        if (!*line || *line == '#' || strncmp(line, "    #", 5) == 0)
+            continue;
+        if (*line != ' ') {
+            near.rule = rc_rule_find(line);
+            *near.with = '\0';
+        } else if (strncmp(line, "    with", 8) == 0) {
+            snprintf(near.with, sizeof near.with, "%s", line + 8);
+        } else if (near.rule) {
+            rc_mark mark = rc_arena_mark(mem);
+            if (read_near(&near, folder, line, mem)) {
+                check_sample(&near.one, mem);
+                compare_near(&near);
+                n_lines++;
+            } else
+                WRONG_LINE(&near, "the line is not `fires|silent BASE WORDS => TEXT`");
+            rc_arena_rewind(mem, mark);
+        }
+        if (!near.rule)
+            WRONG("%s:%d: no rule is called %s", file, near.line, line);
+    }
+    printf("%zu near misses\n", n_lines);
 }
 
 /* --- the corpus */
@@ -267,7 +417,10 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "table") == 0)
         test_table(argv[2]);
     else if (strcmp(argv[1], "sample") == 0 && argc > 3)
-        test_sample(argv[2], argv[3], mem);
+        for (int i = 3; i < argc; i++)
+            test_sample(argv[2], argv[i], mem);
+    else if (strcmp(argv[1], "near") == 0 && argc > 3)
+        test_near(argv[2], argv[3], mem);
     else if (strcmp(argv[1], "corpus") == 0)
         test_corpus(argv[2], mem);
     rc_arena_close(mem);
