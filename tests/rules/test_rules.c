@@ -233,26 +233,32 @@ static void take_word(sample *one, const char *word)
         one->words[one->n_words++] = word;
 }
 
-/* Splits the line in place; false when it is none of the table's. */
-static bool read_near(near_line *near, const char *folder, char *line, rc_arena *mem)
+/* What stands behind ` => `, or NULL; the comment and the spaces before it go. */
+static const char *cut_text(char *line)
 {
-    char *comment = strstr(line, " #"), *text = strstr(line, " => ");
-    rc_error err = {0};
+    char *comment = strstr(line, " #");
     if (comment)
         *comment = '\0';
     for (char *end = line + strlen(line); end > line && end[-1] == ' '; end--)
         end[-1] = '\0';
-    near->text = text && (!comment || text < comment) ? text + 4 : NULL;
-    if (near->text)
+    char *text = strstr(line, " => ");
+    if (text)
         *text = '\0';
-    const char *verb = strtok(line, " "), *base = strtok(NULL, " ");
+    return text ? text + 4 : NULL;
+}
+
+/* Splits the line in place; false when it is none of the table's. */
+static bool read_near(near_line *near, const char *folder, char *line, rc_arena *mem)
+{
+    rc_error err = {0};
+    near->text = cut_text(line);
+    const char *verb = strtok(line, " "), *base = strtok(NULL, " "), *own = strtok(NULL, "");
     near->fires = verb && strcmp(verb, "fires") == 0;
     if (!base || (!near->fires && (strcmp(verb, "silent") != 0 || near->text)) ||
         !open_base(near, folder, base, mem))
         return false;
     stop_on(rc_arena_printf(mem, &near->one.name, &err, "%s:%d", near->file, near->line), &err,
             near->file);
-    char *own = strtok(NULL, "");
     snprintf(near->words, sizeof near->words, "%s %s", near->with, own ? own : "");
     for (char *word = strtok(near->words, " "); word; word = strtok(NULL, " "))
         take_word(&near->one, word);
