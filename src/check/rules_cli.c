@@ -205,6 +205,8 @@ static void graph_settings(rc_core *core)
 static void recompute(rc_core *core)
 {
     if (ON(distribute_saved_activations)) {
+        core->is_told[RC_RULE_distribute_saved_with_selective] = true;
+        core->is_told[RC_RULE_distribute_saved_without_tp] = true;
         if (!ABOVE(tensor_model_parallel_size, 1))
             RAISE(cli_distribute_saved_needs_tensor_parallel);
         if (!IS(recompute_granularity, "full"))

@@ -85,8 +85,10 @@ static void label_precision(rc_core *core)
 
 static void label_needs(rc_core *core)
 {
-    if (HAS(recompute_modules, "moe_act") && !ON(moe_grouped_gemm))
+    if (HAS(recompute_modules, "moe_act") && !ON(moe_grouped_gemm)) {
         RAISE_ITEM(moe_act_recompute_needs_grouped_gemm, "moe_act");
+        core->is_told[RC_RULE_moe_act_sequential_mlp] = true;
+    }
     if (HAS(recompute_modules, "mla_up_proj") && !ON(multi_latent_attention))
         RAISE_ITEM(mla_up_proj_recompute_needs_mla, "mla_up_proj");
     if (HAS(recompute_modules, "gdn_norm_out") && !rc_core_is_delta_net(core))
