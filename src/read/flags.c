@@ -72,7 +72,8 @@ static void fold(const char *name, char *buf, size_t room)
 
 enum { MAX_NAME = 96 };
 
-/* A name that begins like one argument alone is its abbreviation, else slips of keys count. */
+/* A name that begins like one argument alone, and has most of its letters, is its abbreviation; else
+ * slips of keys count. */
 const rc_flag *rc_flag_nearest(const char *name)
 {
     char typed[MAX_NAME], known[MAX_NAME];
@@ -87,7 +88,7 @@ const rc_flag *rc_flag_nearest(const char *name)
         if (n_known >= sizeof known || n_known + most < n)
             continue;
         fold(flags[i].name, known, sizeof known);
-        if (n >= 6 && strncmp(known, typed, n) == 0 && n_known > n) {
+        if (strncmp(known, typed, n) == 0 && n_known > n) {
             begun = &flags[i];
             n_begun++;
         }
@@ -98,5 +99,7 @@ const rc_flag *rc_flag_nearest(const char *name)
             best = &flags[i];
         }
     }
-    return best ? best : n_begun == 1 ? begun : NULL;
+    if (best || n_begun != 1)
+        return best;
+    return 3 * n >= 2 * strlen(begun->name) ? begun : NULL;
 }

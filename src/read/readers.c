@@ -84,11 +84,28 @@ static rc_code split_words(rc_nodes *nodes, rc_doc *node, rc_doc **out, rc_error
     return RC_OK;
 }
 
+/* Et*3\\|\\(tt\\|\\)*6mL: runners that hand the words to a shell want its characters escaped. */
+static rc_code drop_backslashes(rc_nodes *nodes, rc_doc *node, rc_error *err)
+{
+    char *text;
+    size_t n = 0;
+    if (!strchr(node->text, '\\'))
+        return RC_OK;
+    RC_TRY(RC_NEW(nodes->mem, &text, node->n_bytes + 1, err));
+    for (size_t i = 0; i < node->n_bytes; i++)
+        if (node->text[i] != '\\')
+            text[n++] = node->text[i];
+    node->text = text;
+    node->n_bytes = n;
+    return RC_OK;
+}
+
 static rc_code adapt_value(rc_nodes *nodes, rc_doc *node, rc_doc **out, rc_error *err)
 {
     *out = node;
     if (node->kind != RC_DOC_STRING)
         return RC_OK;
+    RC_TRY(drop_backslashes(nodes, node, err));
     bool is_pattern = strpbrk(node->text, "*(") != NULL; /* ([0]*3+[1]*58) */
     if (!is_pattern && (node->text[0] == '[' || strchr(node->text, ' ')))
         return split_words(nodes, node, out, err);

@@ -227,6 +227,7 @@ static void flags_stand_in_order_and_are_found(void **state)
                  {"recompute-gran", "recompute-granularity"}, /* the only one that begins so */
                  {"moe-router", NULL},                        /* many do */
                  {"tokenizer-typ", "tokenizer-type"},
+                 {"use-te", NULL}, /* of trainers of their own: too little of a longer name */
                  {"lrr", NULL},
                  {"something-of-ones-own", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

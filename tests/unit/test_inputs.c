@@ -116,6 +116,7 @@ static void inputs_read_a_functional_test(void **state)
                                           "  --recompute-modules: '[mlp moe]'\n"
                                           "  --moe-layer-freq: ([0]*1+[1]*2)\n"
                                           "  --sequence-parallel: true\n"
+                                          "  --pipeline-model-parallel-layout: Et*2\\\\|tL\n"
                                           "  --cuda-graph-modules: attn moe_router\n");
     rc_arena *mem = rc_arena_open();
     rc_inputs inputs;
@@ -125,6 +126,7 @@ static void inputs_read_a_functional_test(void **state)
     assert_string_equal(cfg->recompute_modules.at[1], "moe");
     assert_int_equal(cfg->moe_layer_freq->n_children, 3);
     assert_true(cfg->sequence_parallel);
+    assert_string_equal(cfg->pipeline_model_parallel_layout->text, "Et*2|tL");
     assert_string_equal(cfg->cuda_device_max_connections, "1");
     assert_int_equal(cfg->cuda_graph_modules.n, 2);
     assert_int_equal(cfg->origin[RC_FIELD_num_layers].where.line, 5);
