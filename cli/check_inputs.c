@@ -69,9 +69,11 @@ static rc_code add_folder(gatherer *work, const char *path, int depth, rc_error 
                                entry->d_name);
         if (code != RC_OK)
             break;
-        if (rc_path_is_directory(full))
-            code = depth < MAX_DEPTH ? add_folder(work, full, depth + 1, err) : RC_OK;
-        else if (has_config_name(entry->d_name))
+        bool is_folder = rc_path_is_directory(full);
+        bool is_entered = is_folder && depth < MAX_DEPTH && !rc_path_is_link(full);
+        if (is_entered) /* a link may lead back here */
+            code = add_folder(work, full, depth + 1, err);
+        else if (!is_folder && has_config_name(entry->d_name))
             code = add_path(work, full, err);
     }
     closedir(folder);

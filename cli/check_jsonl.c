@@ -134,6 +134,8 @@ rc_code rc_check_jsonl(const char *path, const rc_check_options *options, FILE *
     if (!mem)
         return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
     rc_code code = check_lines(path, mem, options, to, status, err);
+    if (code == RC_E_IO && err)
+        code = err->code = RC_E_INPUT; /* as any file that cannot be read */
     rc_arena_close(mem);
     return code;
 }

@@ -178,6 +178,12 @@ bool rc_path_is_directory(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool rc_path_is_link(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+}
+
 bool rc_path_exists(const char *path)
 {
     struct stat info;

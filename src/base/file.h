@@ -44,6 +44,7 @@ RC_MUST_CHECK
 rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error *err);
 
 bool rc_path_is_directory(const char *path);
+bool rc_path_is_link(const char *path); /* symbolic, itself */
 bool rc_path_exists(const char *path);
 /* Makes a directory and its parents; an existing one is fine. */
 RC_MUST_CHECK

@@ -203,6 +203,21 @@ static rc_code say_nearest(const rc_core *core, const rc_hit *hit, const char **
     return nearest ? rc_arena_printf(core->mem, out, err, "%s", nearest) : RC_OK;
 }
 
+/* How to give this check a value that only the job knows. */
+static rc_code say_how_to_give(const rc_core *core, const rc_hit *hit, const char **out,
+                               rc_error *err)
+{
+    const rc_field_facts *facts = rc_field_find(hit->key->field);
+    bool is_flag = core->framework == RC_FRAMEWORK_MEGATRON_LM && *facts->flag == '-' &&
+                   facts->type != RC_FIELD_TYPE_BOOL;
+    return rc_arena_printf(core->mem, out, err,
+                           is_flag ? "%s VALUE on the command line of this check"
+                                   : "%s=VALUE on the command line of this check",
+                           is_flag       ? facts->flag
+                           : *facts->key ? facts->key
+                                         : facts->name);
+}
+
 static rc_code say_fix(const rc_core *core, const rc_rule_facts *rule, const rc_doc *fix,
                        const char **out, rc_error *err)
 {
@@ -234,6 +249,8 @@ rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
     RC_TRY(rc_fix_make(core, hit, fix, err));
     if (hit->rule == RC_RULE_unknown_key || (hit->key && hit->key->instead))
         RC_TRY(say_nearest(core, hit, &out->fix, err));
+    else if (hit->key && hit->key->is_value)
+        RC_TRY(say_how_to_give(core, hit, &out->fix, err));
     else
         RC_TRY(say_fix(core, rule, *fix, &out->fix, err));
     if (strchr(rule->raises, ' '))
