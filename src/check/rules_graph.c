@@ -107,6 +107,8 @@ static void graphs_0_15(rc_core *core)
     if (!rc_core_is_selective(core) || !is_te(core) || !is_attn || RECOMPUTES("core_attn") ||
         RECOMPUTES("mla_up_proj"))
         RAISE(graph_recompute_0_15);
+    else if (RECOMPUTES("layernorm"))
+        WARN_ITEM(warn_attn_graph_keeps_norm_0_15, "layernorm");
 }
 
 static void captured_dropout(rc_core *core)

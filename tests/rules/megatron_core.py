@@ -44,6 +44,7 @@ WARNINGS = [
     ("warn-graph-modules-full-deprecated", "full scope is deprecated"),
     ("warn-graph-legacy-scope-no-effect", "deprecated and has no effect"),
     ("warn-graph-legacy-scope-migrated", "cuda_graph_modules '.*' is deprecated. Use"),
+    ("warn-attn-graph-keeps-norm-0-15", "Will only recompute the pre_mlp_layernorm"),
     ("warn-ep-overlap-ncclep-waits", "moe_ncclep_static_shape=False"),
     ("warn-many-experts-without-router-dtype", "large number of experts"),
 ]
