@@ -102,6 +102,10 @@ rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
                        "the value of %s is known only when the job starts; give it as an "
                        "override",
                        path);
+    if (unknown->fault == RC_KEY_LISTED)
+        return RC_FAIL(err, RC_E_INPUT, unknown->where,
+                       "%s is an argument of Megatron-LM that means nothing here; leave it out",
+                       path);
     const char *nearest = unknown->instead ? unknown->instead : rc_field_nearest(unknown->path);
     if (!nearest)
         return RC_FAIL(err, RC_E_INPUT, unknown->where,

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What stands behind an argument. */
+/* What stands behind an argument. ORDER rc_flag_takes */
 typedef enum rc_flag_takes {
     RC_FLAG_NONE,
     RC_FLAG_INT,
