@@ -193,9 +193,12 @@ static void providers(rc_core *core)
     bool is_gemma4 = is_provider(core, "Gemma4") || is_provider(core, "gemma4");
     if (is_gemma4 && ON(num_moe_experts) && is_beyond_gemma4(core))
         RAISE(bridge_gemma4_moe);
-    if (is_provider(core, "T5") && rc_core_is_selective(core) &&
-        !core->is_given[RC_CORE_recompute_num_layers])
-        RAISE(bridge_t5_num_layers_default);
+    if (is_provider(core, "T5") && !core->is_given[RC_CORE_recompute_num_layers]) {
+        if (rc_core_is_selective(core))
+            RAISE(bridge_t5_num_layers_default);
+        else if (rc_core_is_full(core))
+            rc_core_give_int(core, RC_CORE_recompute_num_layers, 1);
+    }
     if (is_provider(core, "Sarvam") && !core->is_given[RC_CORE_recompute_granularity])
         WARN(bridge_sarvam_defaults);
 }

@@ -95,13 +95,15 @@ static void open_sample(sample *one, const char *path, rc_arena *mem)
     read_comments(one, bytes);
 }
 
-static void check_sample(sample *one, rc_arena *mem)
+static void check_sample(sample *one, bool is_known, rc_arena *mem)
 {
     rc_error err = {0};
     rc_inputs inputs;
     rc_config *cfg;
     stop_on(rc_inputs_read(one->words, one->n_words, mem, &inputs, &err), &err, one->name);
     stop_on(rc_config_make(inputs.at, inputs.n, mem, &cfg, &err), &err, one->name);
+    if (is_known)
+        stop_on(rc_config_refuse_unknown(cfg, &err), &err, one->name);
     rc_check_options options = {.target = rc_check_find_target(cfg),
                                 .megatron = one->megatron,
                                 .transformer_engine = one->te,
@@ -131,7 +133,7 @@ static void test_bad(const char *folder, const rc_rule_facts *rule, rc_arena *me
         return;
     }
     open_sample(&one, path, mem);
-    check_sample(&one, mem);
+    check_sample(&one, false, mem);
     rc_rule_id(rule, id);
     for (size_t i = 0; i < one.check->findings.n; i++) {
         const rc_finding *finding = &one.check->findings.at[i];
@@ -157,7 +159,7 @@ static void test_good(const char *folder, const rc_rule_facts *rule, rc_arena *m
         return;
     }
     open_sample(&one, path, mem);
-    check_sample(&one, mem);
+    check_sample(&one, false, mem);
     for (size_t i = 0; i < one.check->findings.n; i++)
         if (one.check->rules[i] == rule || one.check->findings.at[i].level == RC_LEVEL_ERROR)
             WRONG("%s: gives %s", path, one.check->findings.at[i].rule);
@@ -305,7 +307,7 @@ static void test_near(const char *folder, const char *file, rc_arena *mem)
         } else if (near.rule) {
             rc_mark mark = rc_arena_mark(mem);
             if (read_near(&near, folder, line, mem)) {
-                check_sample(&near.one, mem);
+                check_sample(&near.one, true, mem);
                 compare_near(&near);
                 n_lines++;
             } else
