@@ -14,7 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N_EVENTS = 1000000, N_STACKS = 40, N_FRAMES = 25, N_LIVE = 512, N_RUNS = 3 };
+enum {
+    N_EVENTS = 1000000,
+    N_RISING = 330000,
+    N_STACKS = 40,
+    N_FRAMES = 25,
+    N_LIVE = 512,
+    N_RUNS = 3
+};
 
 /* ---- a file of our own ---- */
 
@@ -60,8 +67,9 @@ static void put_event(writer *w, const char *action, int64_t addr, int64_t size,
     w_text(w, "frames");
 }
 
-/* Allocations that take turns in N_LIVE places; each free shows the stack of its allocation. */
-static int write_file(const char *path)
+/* Allocations that take turns in N_LIVE places; each free shows the stack of its allocation. Or rising:
+ * nothing is freed, so every event is a new peak. */
+static int write_file(const char *path, int64_t n_events, bool is_rising)
 {
     FILE *to = fopen(path, "wb");
     if (!to)
@@ -77,8 +85,9 @@ static int write_file(const char *path)
     w_text(&w, "device_traces");
     w_list(&w);
     w_list(&w);
-    for (int64_t i = 0; i < N_EVENTS; i++) {
-        int64_t turn = i / 3, place = turn % N_LIVE, before = turn / N_LIVE;
+    for (int64_t i = 0; i < n_events; i++) {
+        int64_t turn = i / 3, place = turn % N_LIVE;
+        int64_t before = is_rising ? 0 : turn / N_LIVE;
         const char *const actions[] = {"free_requested", "free_completed", "alloc"};
         bool is_alloc = i % 3 == 2;
         int64_t size = 512 * (1 + (turn * 37 + before * 11) % 4096);
@@ -87,7 +96,8 @@ static int write_file(const char *path)
             w_byte(&w, '(');
         }
         put_event(&w, is_alloc || before == 0 ? "alloc" : actions[i % 3],
-                  0x7F0000000000 + (is_alloc      ? place
+                  0x7F0000000000 + (is_rising     ? i
+                                    : is_alloc    ? place
                                     : before == 0 ? N_LIVE + i
                                                   : place) *
                                        4194304,
@@ -159,7 +169,9 @@ int main(int argc, char **argv)
     char own[] = RC_BINARY_DIR "/bench_snapshot.pickle", program[] = RC_BINARY_DIR "/recompute";
     char *a = argc > 1 ? argv[1] : own, *b = argc > 2 ? argv[2] : a;
     struct stat info;
-    if (argc == 1 && write_file(own) != 0)
+    char rising[] = RC_BINARY_DIR "/bench_snapshot_rising.pickle";
+    if (argc == 1 &&
+        (write_file(own, N_EVENTS, false) != 0 || write_file(rising, N_RISING, true) != 0))
         return 1;
     if (stat(a, &info) != 0)
         return 1;
@@ -182,7 +194,11 @@ int main(int argc, char **argv)
            cat_seconds);
     report("pickle.load in Python", (char *const[]){python, dash_c, load, a, NULL},
            cat_seconds);
-    if (argc == 1)
+    if (argc == 1) {
+        report("compare two that rise",
+               (char *const[]){program, snapshot, compare, rising, rising, json, NULL}, 0);
         remove(own);
+        remove(rising);
+    }
     return 0;
 }

@@ -4,12 +4,19 @@
 
 #include <recompute/snapshot.h>
 
-/* Open-addressed; an entry whose number is 0 is free. */
+typedef struct rc_live_slot {
+    uint32_t hash, index; /* index 0: free */
+} rc_live_slot;
+
 typedef struct rc_live {
     rc_arena *mem;
-    rc_live_entry *at;
-    size_t n, n_room;
-    int shift; /* 64 - log2(n_room) */
+    rc_live_entry *at; /* [1 .. n_used) those whose number is not 0 are live */
+    size_t n, n_used, n_room;
+    uint32_t first_free; /* entry, 0 for none; the next one is its `stack` */
+    rc_live_slot *slots;
+    size_t n_slots;
+    int shift; /* 32 - log2(n_slots) */
+    uint64_t seed;
 } rc_live;
 
 RC_MUST_CHECK

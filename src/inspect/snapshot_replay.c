@@ -268,13 +268,13 @@ rc_code rc_replay_collect(const rc_trace_replay *trace, const rc_marker *marker,
     if (!marker->is_set)
         return RC_OK;
     size_t n = marker->n_freed;
-    for (size_t i = 0; i < trace->live.n_room; i++)
+    for (size_t i = 0; i < trace->live.n_used; i++)
         n += trace->live.at[i].number && trace->live.at[i].number <= marker->number;
     RC_TRY(RC_NEW(mem, &out->at, n, err));
     if (marker->n_freed)
         memcpy(out->at, marker->freed, marker->n_freed * sizeof *out->at);
     out->n = marker->n_freed;
-    for (size_t i = 0; i < trace->live.n_room; i++)
+    for (size_t i = 0; i < trace->live.n_used; i++)
         if (trace->live.at[i].number && trace->live.at[i].number <= marker->number)
             out->at[out->n++] = trace->live.at[i];
     for (size_t i = 0; i < out->n; i++)
