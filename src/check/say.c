@@ -115,12 +115,14 @@ static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_tex
 {
     const char *at = rule->fields;
     bool is_change = strncmp(rule->raises, "sets", 4) == 0;
+    rc_core_field last = RC_CORE_COUNT;
     int n_named = 0;
     for (rc_core_field named = next_field(&at); named != RC_CORE_COUNT && n_named < MAX_NAMED;
          named = next_field(&at)) {
         rc_core_field field = field_given(core, named);
-        if (!core->is_given[field] && n_named >= 2)
-            continue;
+        if (field == last || (!core->is_given[field] && n_named >= 2))
+            continue; /* an older name stands for both */
+        last = field;
         RC_TRY(rc_text_printf(text, err, "%s%s is ", n_named++ ? ", " : "",
                               rc_core_field_find(field)->name));
         if (core->is_late[field]) {
