@@ -90,7 +90,7 @@ static void capacity(rc_core *core)
     if (!ON(use_transformer_engine_op_fuser))
         RAISE(rank_capacity_needs_op_fuser); /* 0.18 alone */
     bool is_hybridep = IS(moe_flex_dispatcher_backend, "hybridep");
-    if (!is_hybridep && !IS(moe_flex_dispatcher_backend, "ncclep"))
+    if (!is_hybridep && !(SINCE("0.19") && IS(moe_flex_dispatcher_backend, "ncclep")))
         RAISE(rank_capacity_needs_hybridep_or_ncclep);
     if (is_hybridep && !ON(use_transformer_engine_op_fuser) && !ON(moe_use_grouped_tensor))
         RAISE(rank_capacity_hybridep_needs_fused_grouping);

@@ -95,7 +95,7 @@ static void paged_stash(rc_core *core)
     if (rc_core_is_set(core, RC_CORE_offload_modules) &&
         (rc_core_set_has(core, RC_CORE_offload_modules, "expert_fc1") ||
          rc_core_set_has(core, RC_CORE_offload_modules, "moe_act") ||
-         rc_core_set_has(core, RC_CORE_offload_modules, "fused_group_mlp")))
+         (SINCE("0.19") && rc_core_set_has(core, RC_CORE_offload_modules, "fused_group_mlp"))))
         RAISE(paged_stash_excludes_moe_offload_modules);
 }
 
