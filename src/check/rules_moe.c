@@ -75,6 +75,17 @@ static void dispatcher(rc_core *core)
         RAISE(shared_expert_overlap_needs_alltoall_or_flex);
 }
 
+static void rank_capacity(rc_core *core)
+{
+    if (!ON(use_transformer_engine_op_fuser))
+        RAISE(rank_capacity_needs_op_fuser); /* 0.18 alone */
+    bool is_hybridep = IS(moe_flex_dispatcher_backend, "hybridep");
+    if (!is_hybridep && !(SINCE("0.19") && IS(moe_flex_dispatcher_backend, "ncclep")))
+        RAISE(rank_capacity_needs_hybridep_or_ncclep);
+    if (is_hybridep && !ON(use_transformer_engine_op_fuser) && !ON(moe_use_grouped_tensor))
+        RAISE(rank_capacity_hybridep_needs_fused_grouping);
+}
+
 static void capacity(rc_core *core)
 {
     if (!IS_NULL(moe_expert_capacity_factor) && !IS(moe_token_dispatcher_type, "alltoall") &&
@@ -85,15 +96,8 @@ static void capacity(rc_core *core)
                          RC_RULE_set_negative_capacity_none);
     if (ON(moe_pad_expert_input_to_capacity) && IS_NULL(moe_expert_capacity_factor))
         RAISE(pad_to_capacity_needs_capacity_factor);
-    if (IS_NULL(moe_expert_rank_capacity_factor))
-        return;
-    if (!ON(use_transformer_engine_op_fuser))
-        RAISE(rank_capacity_needs_op_fuser); /* 0.18 alone */
-    bool is_hybridep = IS(moe_flex_dispatcher_backend, "hybridep");
-    if (!is_hybridep && !(SINCE("0.19") && IS(moe_flex_dispatcher_backend, "ncclep")))
-        RAISE(rank_capacity_needs_hybridep_or_ncclep);
-    if (is_hybridep && !ON(use_transformer_engine_op_fuser) && !ON(moe_use_grouped_tensor))
-        RAISE(rank_capacity_hybridep_needs_fused_grouping);
+    if (!IS_NULL(moe_expert_rank_capacity_factor))
+        rank_capacity(core);
 }
 
 void rc_core_experts(rc_core *core)
