@@ -100,7 +100,7 @@ static double stages_by_layers(rc_core *core)
         !IS_NULL(num_layers_in_last_pipeline_stage))
         RAISE(cli_virtual_layers_need_even_stages);
     double n_layers = even_split(core), n = NUMBER(num_layers_per_virtual_pipeline_stage);
-    if (n_layers < 1.0 || n < 1.0)
+    if (n_layers < 1.0)
         return 0.0;
     if (!rc_core_has_rest(core, n_layers, n, RC_RULE_python_zero_division))
         return n_layers / n;

@@ -259,7 +259,8 @@ static double latents(rc_core *core, const rc_sizes *sizes, bool is_whole)
     double compressed = 2.0 * sizes->n_outer * (sizes->q_rank + sizes->kv_rank);
     if (!is_whole && RECOMPUTES("mla_up_proj"))
         return compressed + 2.0 * sizes->n_outer * sizes->r_dim;
-    return 2.0 * compressed + 4.0 * sizes->n_outer * n_norms;
+    return compressed + 4.0 * sizes->n_outer * n_norms +
+           input_width(core) * sizes->n_outer * (sizes->q_rank + sizes->kv_rank);
 }
 
 /* Norm, query, key, value, output and its softmax statistics. */
@@ -267,15 +268,17 @@ static double attention(rc_core *core, const rc_sizes *sizes, bool is_whole)
 {
     double n = sizes->n_tokens;
     double kept = norm(core, sizes, !is_whole && drops_norm(core, sizes->kv_rank > 0.0));
-    bool has_scores =
-        !rc_sizes_has_fused_attention(core) && (is_whole || !RECOMPUTES("core_attn"));
-    kept += 2.0 * n * sizes->heads * sizes->dv +
-            (has_scores ? rc_sizes_scores(core, sizes) : 4.0 * n * sizes->heads);
+    bool is_kept = is_whole || !RECOMPUTES("core_attn");
+    bool has_scores = is_kept && !rc_sizes_has_fused_attention(core);
+    double groups = has_scores ? sizes->heads : sizes->groups; /* repeated, to multiply */
+    kept += 2.0 * n * sizes->heads * sizes->dv;
+    if (is_kept)
+        kept += has_scores ? rc_sizes_scores(core, sizes) : 4.0 * n * sizes->heads;
     if (sizes->kv_rank > 0.0)
         kept += latents(core, sizes, is_whole);
     if (!is_whole && RECOMPUTES("mla_up_proj"))
         return kept;
-    return kept + 2.0 * n * (sizes->heads * sizes->d + sizes->groups * (sizes->d + sizes->dv));
+    return kept + 2.0 * n * (sizes->heads * sizes->d + groups * (sizes->d + sizes->dv));
 }
 
 static double dense_mlp(rc_core *core, const rc_sizes *sizes, bool is_whole)

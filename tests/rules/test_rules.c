@@ -10,7 +10,7 @@
  *
  * A table of near misses has a rule's name at the margin and under it lines of
  *
- *     fires|silent  BASE  WORDS...  => TEXT  # why
+ *     fires|first|silent  BASE  WORDS...  => TEXT  # why
  *
  * and `with WORDS...` lines, whose words stand before those of the lines behind it, up to the next one.
  *
@@ -95,15 +95,16 @@ static void open_sample(sample *one, const char *path, rc_arena *mem)
     read_comments(one, bytes);
 }
 
-static void check_sample(sample *one, bool is_known, rc_arena *mem)
+static void check_sample(sample *one, bool is_strict, rc_arena *mem)
 {
     rc_error err = {0};
     rc_inputs inputs;
     rc_config *cfg;
     stop_on(rc_inputs_read(one->words, one->n_words, mem, &inputs, &err), &err, one->name);
     stop_on(rc_config_make(inputs.at, inputs.n, mem, &cfg, &err), &err, one->name);
-    if (is_known)
-        stop_on(rc_config_refuse_unknown(cfg, &err), &err, one->name);
+    for (size_t i = 0; is_strict && i < cfg->n_unknown; i++)
+        if (!cfg->unknown[i].is_value) /* but for what only the job knows */
+            stop_on(rc_config_refuse_unknown(cfg, &err), &err, one->name);
     rc_check_options options = {.target = rc_check_find_target(cfg),
                                 .megatron = one->megatron,
                                 .transformer_engine = one->te,
@@ -195,8 +196,8 @@ typedef struct near_line {
     int line;
     const rc_rule_facts *rule;
     char with[1024], words[2048]; /* of lines before; and of this one behind them */
-    bool fires;
-    const char *text; /* what the message holds, or NULL */
+    bool fires, is_first;         /* the framework dies of it */
+    const char *text;             /* what the message holds, or NULL */
     sample one;
 } near_line;
 
@@ -255,7 +256,8 @@ static bool read_near(near_line *near, const char *folder, char *line, rc_arena 
     rc_error err = {0};
     near->text = cut_text(line);
     const char *verb = strtok(line, " "), *base = strtok(NULL, " "), *own = strtok(NULL, "");
-    near->fires = verb && strcmp(verb, "fires") == 0;
+    near->is_first = verb && strcmp(verb, "first") == 0;
+    near->fires = near->is_first || (verb && strcmp(verb, "fires") == 0);
     if (!base || (!near->fires && (strcmp(verb, "silent") != 0 || near->text)) ||
         !open_base(near, folder, base, mem))
         return false;
@@ -284,6 +286,8 @@ static void compare_near(const near_line *near)
         WRONG_LINE(near, said ? "fires: %s" : "is silent%.0s", said ? said : "");
     else if (said && !is_right)
         WRONG_LINE(near, "says: %s", said);
+    else if (near->is_first && (check->is_accepted || check->rules[check->first] != near->rule))
+        WRONG_LINE(near, "another one is the first");
 }
 
 static void test_near(const char *folder, const char *file, rc_arena *mem)
@@ -311,7 +315,7 @@ static void test_near(const char *folder, const char *file, rc_arena *mem)
                 compare_near(&near);
                 n_lines++;
             } else
-                WRONG_LINE(&near, "the line is not `fires|silent BASE WORDS => TEXT`");
+                WRONG_LINE(&near, "the line is not `fires|first|silent BASE WORDS => TEXT`");
             rc_arena_rewind(mem, mark);
         }
         if (!near.rule)

@@ -20,7 +20,6 @@ typedef struct model {
     rc_sizes sizes;
 } model;
 
-/* A model of one token a micro-batch: its bytes are those of a token. */
 static model open_model(const char *yaml)
 {
     model out = {.mem = rc_arena_open()};
@@ -38,13 +37,14 @@ static model open_model(const char *yaml)
     return out;
 }
 
+/* What a layer retains of the 3 tokens of the models below, in bytes a token. */
 static void expect_layer(const char *yaml, const char *recompute, double bytes)
 {
     char text[2048];
     snprintf(text, sizeof text, "%s%s", yaml, recompute);
     model one = open_model(text);
-    double layer = rc_sizes_layer(one.core, &one.sizes);
-    assert_true(layer >= bytes && layer <= bytes);
+    double layer = rc_sizes_layer(one.core, &one.sizes), expected = 3.0 * bytes;
+    assert_true(layer >= expected && layer <= expected);
     rc_arena_close(one.mem);
 }
 
@@ -56,23 +56,8 @@ static const char dense[] = "train: {micro_batch_size: 1}\n"
                             "  num_query_groups: 8\n"
                             "  ffn_hidden_size: 14336\n"
                             "  gated_linear_unit: true\n"
-                            "  seq_length: 1\n";
-
-static void dense_layer(void **state)
-{
-    (void)state;
-    expect_layer(dense, "", 139400);
-    expect_layer(dense, "  recompute_granularity: full\n", 8192);
-    expect_layer(dense, "  recompute_granularity: selective\n  recompute_modules: [mlp]\n",
-                 45188);
-    expect_layer(dense,
-                 "  recompute_granularity: selective\n  recompute_modules: [layernorm]\n",
-                 139400);
-    expect_layer(dense,
-                 "  transformer_impl: local\n  attention_backend: flash\n"
-                 "  recompute_granularity: selective\n  recompute_modules: [layernorm]\n",
-                 123008);
-}
+                            "  attention_dropout: 0.0\n"
+                            "  seq_length: 3\n";
 
 static const char experts[] = "train: {micro_batch_size: 1}\n"
                               "model:\n"
@@ -88,7 +73,49 @@ static const char experts[] = "train: {micro_batch_size: 1}\n"
                               "  moe_ffn_hidden_size: 2048\n"
                               "  moe_shared_expert_intermediate_size: 2048\n"
                               "  moe_permute_fusion: true\n"
-                              "  seq_length: 1\n";
+                              "  seq_length: 3\n";
+
+static void dense_layer(void **state)
+{
+    (void)state;
+    expect_layer(dense, "", 139400);
+    expect_layer(dense, "  recompute_granularity: full\n", 8192);
+    expect_layer(dense, "  recompute_granularity: selective\n  recompute_modules: [mlp]\n",
+                 45188);
+    expect_layer(dense,
+                 "  recompute_granularity: selective\n  recompute_modules: [layernorm]\n",
+                 139400);
+    expect_layer(dense,
+                 "  transformer_impl: local\n  attention_backend: flash\n"
+                 "  recompute_granularity: selective\n  recompute_modules: [layernorm]\n",
+                 123008);
+    expect_layer(dense, "  fp32_residual_connection: true\n  recompute_granularity: full\n",
+                 16384);
+}
+
+/* 128 bytes of the softmax's statistics, or 2 * 3 tokens * 32 heads of scores, 5 with dropout, and key
+ * and value of 24 heads more. */
+static void attention_kinds(void **state)
+{
+    (void)state;
+    const char *const core_attn =
+        "  recompute_granularity: selective\n  recompute_modules: [core_attn]\n";
+    expect_layer(dense, core_attn, 139400 - 128);
+    expect_layer(dense, "  attention_backend: unfused\n", 139400 - 128 + 192 + 12288);
+    expect_layer(dense,
+                 "  attention_backend: unfused\n  recompute_granularity: selective\n"
+                 "  recompute_modules: [core_attn]\n",
+                 139400 - 128);
+}
+
+/* A byte instead of two for what linears keep: both norms' outputs and the activation's. */
+static void quantised_layer(void **state)
+{
+    (void)state;
+    expect_layer(dense, "  fp8: hybrid\n", 139400 - 2 * 4096 - 14336);
+    /* first norm, latents, rows of 7168 and 2048 for 8 experts, shared ones; not the router's input */
+    expect_layer(experts, "  fp8: hybrid\n", 458580 - 7168 - 2048 - 8 * (7168 + 2048) - 2048);
+}
 
 static void expert_layer(void **state)
 {
@@ -113,6 +140,21 @@ static void expert_layer(void **state)
                  "  recompute_modules: [mla_up_proj, moe_act, layernorm]\n",
                  262084);
     expect_layer(experts, "  recompute_granularity: full\n", 14336);
+}
+
+/* Their routing, width and ranks in other words. */
+static void expert_kinds(void **state)
+{
+    (void)state;
+    /* rows of 8 experts for 7168 channels and half of 2048, two ranks' tokens; else by halves */
+    expect_layer(experts, "  tensor_model_parallel_size: 2\n  sequence_parallel: true\n",
+                 100614 + 14338 + (1280 + 2052 + 64) / 2.0 + 8 * 20484 + 6144);
+    expect_layer(experts,
+                 "  tensor_model_parallel_size: 2\n  sequence_parallel: true\n"
+                 "  expert_tensor_parallel_size: 1\n",
+                 100614 + 14338 + (1280 + 2052 + 32) / 2.0 + 4 * 26628 + 6144);
+    /* latent rows, and the input of the way back */
+    expect_layer(experts, "  moe_latent_size: 2048\n", 458580 - 8 * 2 * 5120 + 4096);
 }
 
 /* Tensor parallelism halves what lies inside its regions, with sequence parallelism all of it. */
@@ -155,9 +197,9 @@ static void schedules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_layer),
-        cmocka_unit_test(expert_layer),
-        cmocka_unit_test(parallel_layer),
+        cmocka_unit_test(dense_layer),     cmocka_unit_test(attention_kinds),
+        cmocka_unit_test(quantised_layer), cmocka_unit_test(expert_layer),
+        cmocka_unit_test(expert_kinds),    cmocka_unit_test(parallel_layer),
         cmocka_unit_test(schedules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
