@@ -10,8 +10,7 @@ static double chunk_layers(rc_core *core)
     double n_chunks = NUMBER(pipeline_model_parallel_size);
     if (!IS_NULL(virtual_pipeline_model_parallel_size))
         n_chunks *= NUMBER(virtual_pipeline_model_parallel_size);
-    if (rc_core_has_own_split(core) || rc_core_counts_ends(core) ||
-        !core->is_given[RC_CORE_num_layers] || n_chunks < 1.0 ||
+    if (rc_core_has_own_split(core) || rc_core_counts_ends(core) || n_chunks < 1.0 ||
         fmod(NUMBER(num_layers), n_chunks) > 0.0)
         return 0.0;
     return NUMBER(num_layers) / n_chunks;

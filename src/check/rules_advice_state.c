@@ -32,8 +32,7 @@ static void tied_embeddings(rc_core *core, const rc_sizes *sizes)
 
 static void replicated_projections(rc_core *core, const rc_sizes *sizes)
 {
-    if (!(sizes->kv_rank > 0.0) || !(sizes->t > 1.0) ||
-        !IS(transformer_impl, "transformer_engine") || ON(peft))
+    if (!(sizes->kv_rank > 0.0) || !IS(transformer_impl, "transformer_engine") || ON(peft))
         return;
     double layer = sizes->h * (sizes->q_rank + sizes->kv_rank + sizes->r_dim);
     double bytes = layer * sizes->first * (1.0 - 1.0 / sizes->t) * parameter_bytes(core);
