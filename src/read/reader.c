@@ -21,7 +21,7 @@ static rc_code check_text(rc_source *source, rc_error *err)
                        "the file is UTF-16; save it as UTF-8");
     for (size_t i = 0; i < n;) {
         size_t length = rc_text_utf8_length(at + i, n - i);
-        if (at[i] == 0 && i < 2)
+        if (i < 2 && at[i] == 0)
             return RC_FAIL(err, RC_E_INPUT, rc_source_where(source, i, 1),
                            "the file looks like UTF-16; save it as UTF-8");
         if (at[i] == 0)
