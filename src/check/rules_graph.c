@@ -170,7 +170,7 @@ void rc_core_graph_offload(rc_core *core)
         local_offload(core);
     if (is_te(core) && HAS(cuda_graph_modules, "moe"))
         RAISE(graph_moe_excludes_fine_grained_offload);
-    if (!ABOVE(cuda_graph_warmup_steps, 0))
+    if (SINCE("0.18") && !ABOVE(cuda_graph_warmup_steps, 0))
         RAISE(graph_offload_needs_warmup);
     if (IS(cuda_graph_impl, "full_iteration") &&
         (IS_NULL(fine_grained_offloading_max_inflight_offloads) ||

@@ -58,7 +58,7 @@ static void modules(rc_core *core)
         RAISE(offload_gdp_qkv_excludes_gdp_in_proj_recompute);
     if (offloads_moe_part(core) && RECOMPUTES("moe"))
         RAISE(moe_recompute_excludes_moe_offload);
-    if (BELOW(min_offloaded_tensor_size, 0))
+    if (SINCE("0.19") && BELOW(min_offloaded_tensor_size, 0))
         RAISE(min_offload_size_non_negative);
     if (BELOW(activation_offload_fraction, 0) || ABOVE(activation_offload_fraction, 1))
         RAISE(offload_fraction_in_unit_interval);

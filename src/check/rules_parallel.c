@@ -90,6 +90,27 @@ void rc_core_precision(rc_core *core)
     head_size(core);
 }
 
+/* Key heads are dealt out over ranks; until 0.17 over tensor-parallel ones alone. */
+static void key_heads(rc_core *core)
+{
+    if (!SINCE("0.18")) {
+        if (rc_core_divides_unevenly(core, RC_CORE_linear_num_key_heads,
+                                     RC_CORE_tensor_model_parallel_size,
+                                     RC_RULE_python_zero_division))
+            RAISE(gdn_key_heads_divisible_by_tp_cp);
+        if (!rc_core_is_number(core, RC_CORE_context_parallel_size, 1))
+            RAISE(gdn_excludes_context_parallel);
+        return;
+    }
+    bool is_sure = IS_NUMERIC(linear_num_key_heads) && IS_NUMERIC(context_parallel_size) &&
+                   IS_NUMERIC(tensor_model_parallel_size);
+    if (is_sure &&
+        rc_core_has_rest(core, NUMBER(linear_num_key_heads),
+                         NUMBER(tensor_model_parallel_size) * NUMBER(context_parallel_size),
+                         RC_RULE_python_zero_division))
+        RAISE(gdn_key_heads_divisible_by_tp_cp);
+}
+
 static void gated_delta_net(rc_core *core)
 {
     if (IS_NULL(linear_conv_kernel_dim) || IS_NULL(linear_key_head_dim) ||
@@ -101,15 +122,7 @@ static void gated_delta_net(rc_core *core)
     if (rc_core_divides_unevenly(core, RC_CORE_linear_num_value_heads,
                                  RC_CORE_linear_num_key_heads, RC_RULE_python_zero_division))
         RAISE(gdn_value_heads_multiple_of_key_heads);
-    bool is_sure = IS_NUMERIC(linear_num_key_heads) && IS_NUMERIC(context_parallel_size) &&
-                   IS_NUMERIC(tensor_model_parallel_size);
-    if (is_sure &&
-        rc_core_has_rest(core, NUMBER(linear_num_key_heads),
-                         NUMBER(tensor_model_parallel_size) * NUMBER(context_parallel_size),
-                         RC_RULE_python_zero_division))
-        RAISE(gdn_key_heads_divisible_by_tp_cp);
-    if (!rc_core_is_number(core, RC_CORE_context_parallel_size, 1))
-        RAISE(gdn_excludes_context_parallel); /* until 0.17 */
+    key_heads(core);
 }
 
 void rc_core_linear_attention(rc_core *core)
