@@ -50,6 +50,14 @@ static void module_names(rc_core *core)
             RAISE_ITEM(offload_module_unknown, item->text);
 }
 
+static void fused_group_mlp(rc_core *core)
+{
+    if (!ON(use_transformer_engine_op_fuser))
+        RAISE(offload_fused_group_mlp_needs_op_fuser);
+    if (HAS(offload_modules, "expert_fc1") || HAS(offload_modules, "moe_act"))
+        RAISE(offload_fused_group_mlp_excludes_parts);
+}
+
 static void modules(rc_core *core)
 {
     if (HAS(offload_modules, "attn_proj") && !HAS(offload_modules, "core_attn"))
@@ -64,12 +72,8 @@ static void modules(rc_core *core)
         RAISE(offload_fraction_in_unit_interval);
     if (BELOW(delta_offload_bytes_across_pp_ranks, 0))
         RAISE(offload_delta_bytes_non_negative);
-    if (!HAS(offload_modules, "fused_group_mlp"))
-        return;
-    if (!ON(use_transformer_engine_op_fuser))
-        RAISE(offload_fused_group_mlp_needs_op_fuser);
-    if (HAS(offload_modules, "expert_fc1") || HAS(offload_modules, "moe_act"))
-        RAISE(offload_fused_group_mlp_excludes_parts);
+    if (HAS(offload_modules, "fused_group_mlp"))
+        fused_group_mlp(core);
 }
 
 static void fine_grained(rc_core *core)
