@@ -265,6 +265,13 @@ bool rc_core_has_own_split(const rc_core *core)
            !IS_NULL(hybrid_layer_pattern);
 }
 
+bool rc_core_has_own_norms(const rc_core *core)
+{
+    bool is_latent = ON(multi_latent_attention) && !core->cfg->mla_down_proj_fusion;
+    return !IS(transformer_impl, "transformer_engine") || is_latent || ON(num_moe_experts) ||
+           !IS_NULL(experimental_attention_variant);
+}
+
 bool rc_core_counts_ends(const rc_core *core)
 {
     return ON(account_for_embedding_in_pipeline_split) ||

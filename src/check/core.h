@@ -108,6 +108,9 @@ bool rc_core_captures(rc_core *core, const char *module);
 bool rc_core_has_expandable_segments(rc_core *core);
 /* First or last stage, layout or hybrid pattern: layers are not dealt out evenly. */
 bool rc_core_has_own_split(const rc_core *core);
+/* Some norm is a module, which the label layernorm finds: in the local implementation, in MLA and before
+ * MoE layers. Not for a call. */
+bool rc_core_has_own_norms(const rc_core *core);
 bool rc_core_counts_ends(const rc_core *core); /* embedding or loss as a layer */
 
 /* --- answering */

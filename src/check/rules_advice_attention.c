@@ -30,12 +30,10 @@ static void scores(rc_core *core, const rc_sizes *sizes)
 static void pinned_values(rc_core *core, const rc_sizes *sizes)
 {
     bool is_slice = !(sizes->groups < sizes->heads) || RECOMPUTES("core_attn");
-    double more = 2.0 * sizes->n_tokens * sizes->d * (sizes->heads + sizes->groups);
-    if (!IS(transformer_impl, "local") || !IS(position_embedding_type, "rope") ||
-        ON(multi_latent_attention) || ON(fused_single_qkv_rope) || rc_core_is_full(core) ||
-        rc_sizes_has_fused_attention(core) || !is_slice)
+    if (!IS(transformer_impl, "local") || !rc_sizes_slices_value(core) ||
+        rc_core_is_full(core) || rc_sizes_has_fused_attention(core) || !is_slice)
         return;
-    WARN_LAYER(local_attention_pins_qkv, more);
+    WARN_LAYER(local_attention_pins_qkv, rc_sizes_slice(sizes));
 }
 
 static void second_output(rc_core *core, const rc_sizes *sizes)

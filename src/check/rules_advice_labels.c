@@ -3,11 +3,8 @@
 
 static void core_attention_raises(rc_core *core, const rc_sizes *sizes)
 {
-    /* the slice's base instead of a copy of the value; the statistics go */
-    bool is_gathered = sizes->g < sizes->t;
-    double base = is_gathered ? sizes->a + 2.0 * sizes->g : sizes->heads + 2.0 * sizes->groups;
-    double more =
-        sizes->n_tokens * (2.0 * sizes->d * (base - sizes->groups) - 4.0 * sizes->heads);
+    /* the statistics go */
+    double more = rc_sizes_slice(sizes) - 4.0 * sizes->n_tokens * sizes->heads;
     char layer[32], stage[32];
     if (more > 0.0 && sizes->first > 0.0)
         WARN_HERE(core_attn_raises_memory, "core_attn",
@@ -39,8 +36,7 @@ static void core_attention(rc_core *core, const rc_sizes *sizes)
         return;
     if (rc_sizes_has_fused_attention(core) && !RECOMPUTES("mla_up_proj")) {
         core_attention_frees(core, sizes);
-        if (IS(position_embedding_type, "rope") && !ON(multi_latent_attention) &&
-            !ON(fused_single_qkv_rope))
+        if (rc_sizes_slices_value(core))
             core_attention_raises(core, sizes);
     }
     if (ON(fp8) && ON(fp8_dot_product_attention))
@@ -67,16 +63,6 @@ static void nested_labels(rc_core *core)
         WARN_ITEM(labels_nested_in_moe, "moe_act");
     if (RECOMPUTES("shared_experts"))
         WARN_ITEM(labels_nested_in_moe, "shared_experts");
-}
-
-/* Where the norm is a module of its own: the local implementation, MLA, and before MoE layers. */
-static void layer_norm(rc_core *core)
-{
-    bool has_own = (ON(multi_latent_attention) && !core->cfg->mla_down_proj_fusion) ||
-                   ON(num_moe_experts) || !IS_NULL(experimental_attention_variant);
-    bool is_fused = IS(transformer_impl, "transformer_engine") && !has_own;
-    if (RECOMPUTES("layernorm") && is_fused)
-        WARN_ITEM(layernorm_fused_away, "layernorm");
 }
 
 static bool is_cp_copying(rc_core *core)
@@ -157,7 +143,8 @@ void rc_advice_labels(rc_core *core, const rc_sizes *sizes)
     replayed_messages(core, sizes);
     label_without_layer(core);
     nested_labels(core);
-    layer_norm(core);
+    if (RECOMPUTES("layernorm") && !rc_core_has_own_norms(core))
+        WARN_ITEM(layernorm_fused_away, "layernorm");
     up_projection(core);
     padded_value(core);
     experts_activation(core);

@@ -102,8 +102,7 @@ static void imbalance(rc_core *core, const rc_sizes *sizes)
 static void overlapped_experts(rc_core *core, const rc_sizes *sizes)
 {
     if (!ON(moe_shared_expert_overlap) || !ON(sequence_parallel) ||
-        IS_NULL(moe_shared_expert_intermediate_size) || are_experts_replayed(core) ||
-        !(sizes->t > 1.0))
+        IS_NULL(moe_shared_expert_intermediate_size) || are_experts_replayed(core))
         return;
     double more = 2.0 * sizes->n_tokens * sizes->h * sizes->moe_share;
     WARN_LAYER(shared_expert_overlap_keeps_input, more);

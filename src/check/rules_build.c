@@ -84,7 +84,9 @@ static void label_effects(rc_core *core)
         WARN(build_gdp_labels);
     if (RECOMPUTES("moe") && IS(cuda_graph_impl, "local"))
         WARN(build_moe_label_local_graph);
-    if ((RECOMPUTES("moe_act") || RECOMPUTES("layernorm")) && (ON(fp8) || ON(fp4)))
+    bool has_consumer = (RECOMPUTES("moe_act") && ON(num_moe_experts)) ||
+                        (RECOMPUTES("layernorm") && rc_core_has_own_norms(core));
+    if (has_consumer && (ON(fp8) || ON(fp4)))
         WARN(build_act_recompute_saves_input);
 }
 

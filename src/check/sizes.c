@@ -206,6 +206,19 @@ double rc_sizes_scores(const rc_core *core, const rc_sizes *sizes)
     return width * sizes->n_tokens * sizes->sequence * sizes->heads;
 }
 
+bool rc_sizes_slices_value(const rc_core *core)
+{
+    return IS(position_embedding_type, "rope") && !ON(multi_latent_attention) &&
+           !ON(fused_single_qkv_rope);
+}
+
+double rc_sizes_slice(const rc_sizes *sizes)
+{
+    bool is_gathered = sizes->g < sizes->t;
+    double base = is_gathered ? sizes->a + 2.0 * sizes->g : sizes->heads + 2.0 * sizes->groups;
+    return 2.0 * sizes->n_tokens * sizes->d * (base - sizes->groups);
+}
+
 double rc_sizes_rows(const rc_sizes *sizes)
 {
     return sizes->n_outer * sizes->k * sizes->et;
@@ -274,6 +287,8 @@ static double attention(rc_core *core, const rc_sizes *sizes, bool is_whole)
     kept += 2.0 * n * sizes->heads * sizes->dv;
     if (is_kept)
         kept += has_scores ? rc_sizes_scores(core, sizes) : 4.0 * n * sizes->heads;
+    else if (rc_sizes_slices_value(core))
+        kept += rc_sizes_slice(sizes);
     if (sizes->kv_rank > 0.0)
         kept += latents(core, sizes, is_whole);
     if (!is_whole && RECOMPUTES("mla_up_proj"))

@@ -44,6 +44,10 @@ bool rc_sizes_has_flash_attention(const rc_core *core);
 bool rc_sizes_has_flash_batches(const rc_core *core);
 /* Several samples in one sequence: no batch dimension. */
 bool rc_sizes_has_packed_samples(const rc_core *core);
+/* Query and key are rotated into copies, and the value stays a slice of their projection. */
+bool rc_sizes_slices_value(const rc_core *core);
+/* What the slice's base keeps in memory besides the value. */
+double rc_sizes_slice(const rc_sizes *sizes);
 /* Scores, and the copies of them, that attention without a fused kernel keeps. */
 double rc_sizes_scores(const rc_core *core, const rc_sizes *sizes);
 /* Rows that the experts of a rank receive of one micro-batch when routing is balanced. */

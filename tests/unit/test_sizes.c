@@ -101,6 +101,10 @@ static void attention_kinds(void **state)
     const char *const core_attn =
         "  recompute_granularity: selective\n  recompute_modules: [core_attn]\n";
     expect_layer(dense, core_attn, 139400 - 128);
+    expect_layer(dense,
+                 "  position_embedding_type: rope\n  recompute_granularity: selective\n"
+                 "  recompute_modules: [core_attn]\n",
+                 139400 - 128 + 2 * 128 * (32 + 8));
     expect_layer(dense, "  attention_backend: unfused\n", 139400 - 128 + 192 + 12288);
     expect_layer(dense,
                  "  attention_backend: unfused\n  recompute_granularity: selective\n"
