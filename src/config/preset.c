@@ -77,7 +77,9 @@ rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err)
     snprintf(family, sizeof family, "@%s", preset->family);
     RC_TRY(rc_maker_apply_settings(maker, family, node, 0, err));
     RC_TRY(rc_maker_apply_settings(maker, preset->settings, node, 0, err));
-    return rc_maker_apply_settings(
-        maker, strstr(preset->settings, "num_query_groups") ? "group_query_attention=true" : "",
-        node, 0, err);
+    if (strstr(preset->settings, "num_moe_experts"))
+        RC_TRY(rc_maker_apply_settings(maker, "@moe", node, 0, err));
+    if (strstr(preset->settings, "num_query_groups"))
+        RC_TRY(rc_maker_apply_settings(maker, "group_query_attention=true", node, 0, err));
+    return RC_OK;
 }

@@ -181,12 +181,14 @@ static rc_code apply_family(rc_maker *maker, const char *family, size_t n, const
 rc_code rc_maker_apply_settings(rc_maker *maker, const char *settings, const rc_doc *node,
                                 int depth, rc_error *err)
 {
+    bool is_converted = maker->cfg->framework != RC_FRAMEWORK_MEGATRON_LM;
     for (const char *word = settings; *word;) {
         size_t n = strcspn(word, " ");
+        bool is_of_bridge = *word == '+';
         if (*word == '@')
             RC_TRY(apply_family(maker, word + 1, n - 1, node, depth, err));
-        else
-            RC_TRY(apply_setting(maker, word, n, node, err));
+        else if (!is_of_bridge || (is_converted && node->kind != RC_DOC_NULL))
+            RC_TRY(apply_setting(maker, word + is_of_bridge, n - is_of_bridge, node, err));
         word += n + strspn(word + n, " ");
     }
     return RC_OK;

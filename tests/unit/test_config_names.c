@@ -164,6 +164,24 @@ static void config_reads_arguments_of_megatron_lm(void **state)
     rc_arena_close(mem);
 }
 
+/* Bridge's conversion groups the experts; Megatron-LM's command line says so itself, or not. */
+static void config_groups_experts_as_bridge_converts_them(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = make("hf_config: {model_type: qwen3_moe, num_experts: 128}\n", mem);
+    assert_true(cfg->moe_grouped_gemm);
+    assert_string_equal(cfg->moe_token_dispatcher_type, "alltoall");
+    cfg = make("hf_config: {model_type: qwen3, num_experts: null}\n", mem);
+    assert_false(cfg->moe_grouped_gemm);
+    cfg = make("preset: deepseek-v3\n", mem);
+    assert_true(cfg->moe_grouped_gemm);
+    cfg = make("preset: deepseek-v3\nmegatron_args: {expert_model_parallel_size: 8}\n", mem);
+    assert_int_equal(cfg->num_moe_experts, 256);
+    assert_false(cfg->moe_grouped_gemm);
+    rc_arena_close(mem);
+}
+
 static void config_reads_shapes_of_hugging_face(void **state)
 {
     (void)state;
@@ -369,6 +387,7 @@ int main(void)
         cmocka_unit_test(config_notes_names_that_are_in_no_row),
         cmocka_unit_test(config_reads_targets_of_bridge),
         cmocka_unit_test(config_reads_arguments_of_megatron_lm),
+        cmocka_unit_test(config_groups_experts_as_bridge_converts_them),
         cmocka_unit_test(config_reads_shapes_of_hugging_face),
         cmocka_unit_test(config_presets_have_the_stated_sizes),
         cmocka_unit_test(config_finds_presets_as_people_write_them),
