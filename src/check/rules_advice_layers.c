@@ -4,13 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Layers of a model chunk, or 0 when they are not known or not even. */
+/* Layers of a model chunk, or 0 when they are not known or not even. Embedding and loss that count as
+ * layers leave no even split but for two chunks, which have a layer less each. */
 static double chunk_layers(rc_core *core)
 {
     double n_chunks = NUMBER(pipeline_model_parallel_size);
     if (!IS_NULL(virtual_pipeline_model_parallel_size))
         n_chunks *= NUMBER(virtual_pipeline_model_parallel_size);
-    if (rc_core_has_own_split(core) || rc_core_counts_ends(core) || n_chunks < 1.0 ||
+    if (rc_core_has_own_split(core) || n_chunks < 1.0 ||
         fmod(NUMBER(num_layers), n_chunks) > 0.0)
         return 0.0;
     return NUMBER(num_layers) / n_chunks;
