@@ -100,7 +100,7 @@ static void block_layers(rc_core *core, const rc_sizes *sizes)
 /* A quarter more than plain 1F1B: less is what people pay for a smaller bubble, knowing it. */
 static void interleaving(rc_core *core, const rc_sizes *sizes)
 {
-    if (!(sizes->v > 1.0) || !(sizes->n_held >= 1.25 * sizes->n_plain))
+    if (!(sizes->n_held >= 1.25 * sizes->n_plain))
         return;
     double stage = sizes->first * rc_sizes_layer(core, sizes);
     double more = (sizes->n_held - sizes->n_plain) * stage;

@@ -89,7 +89,7 @@ static void imbalance(rc_core *core, const rc_sizes *sizes)
 {
     bool is_dropping =
         !IS_NULL(moe_expert_capacity_factor) || !IS_NULL(moe_expert_rank_capacity_factor);
-    if (!(sizes->ep > 1.0) || is_dropping || !has_no_balance(core))
+    if (is_dropping || !has_no_balance(core))
         return;
     double balanced = rc_sizes_experts(core, sizes, true);
     char mean[32], most[32];

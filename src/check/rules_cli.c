@@ -237,10 +237,7 @@ static void parallel(rc_core *core)
 
 static void weight_rematerialisation(rc_core *core)
 {
-    bool is_on =
-        ABOVE(gtp_weight_remat_size, 1) ||
-        (!IS_NULL(tensor_parallel_num_weight_shards) &&
-         NUMBER(tensor_parallel_num_weight_shards) > NUMBER(tensor_model_parallel_size));
+    bool is_on = ABOVE(gtp_weight_remat_size, 1);
     if (is_on && rc_core_has_graphs(core) && !IS(cuda_graphs_use_node_priority, "1"))
         WARN(cli_gtp_graph_env);
     if (is_on && ON(fp4) && !ON(fp4_param))

@@ -167,8 +167,7 @@ void rc_sizes_find(rc_core *core, rc_sizes *out)
     if (is_any_late(core->cfg))
         return;
     find_parallel(core, out);
-    if (!(out->t > 0.0 && out->p > 0.0 && out->v > 0.0 && out->c > 0.0 && out->ep > 0.0 &&
-          out->et > 0.0)) {
+    if (!(out->t * out->p * out->v * out->c * out->ep * out->et > 0.0)) {
         *out = (rc_sizes){0};
         return;
     }
@@ -339,12 +338,13 @@ static double expert_mlp(rc_core *core, const rc_sizes *sizes, bool is_whole)
     return kept + routing(core, sizes) + rc_sizes_experts(core, sizes, is_whole);
 }
 
+/* Nothing is counted where a size is missing. */
 static bool is_known(const rc_sizes *sizes)
 {
-    bool has_experts = !(sizes->experts > 0.0) || (sizes->k > 0.0 && sizes->fe > 0.0);
-    return sizes->n_tokens > 0.0 && sizes->h > 0.0 && sizes->heads > 0.0 &&
-           sizes->groups > 0.0 && sizes->d > 0.0 && sizes->dv > 0.0 && sizes->f > 0.0 &&
-           has_experts;
+    double experts = sizes->experts > 0.0 ? sizes->k * sizes->fe : 1.0;
+    return sizes->n_tokens * sizes->h * sizes->heads * sizes->groups * sizes->d * sizes->dv *
+               sizes->f * experts >
+           0.0;
 }
 
 double rc_sizes_whole_layer(rc_core *core, const rc_sizes *sizes)

@@ -16,7 +16,7 @@
  *
  * BASE is `bad` or `good`, the rule's sample, another one's as RULE.bad, or `none`; WORDS are laid over
  * it as on a command line (overrides of Bridge, arguments of Megatron-LM), and te:2.5.0, megatron:0.15 and
- * also:RULE do what the comments of a sample do. The message then holds TEXT. But for `also`, the
+ * also:RULE do what the comments of a sample do. The message then holds TEXT, or ends with it (TEXT$). But for `also`, the
  * framework accepts what a line describes, or refuses it by this rule alone.
  */
 #include "base/file.h"
@@ -269,6 +269,14 @@ static bool read_near(near_line *near, const char *folder, char *line, rc_arena 
     return true;
 }
 
+static bool says(const char *reason, const char *text)
+{
+    size_t n = strlen(text), n_reason = strlen(reason);
+    if (n == 0 || text[n - 1] != '$')
+        return strstr(reason, text) != NULL;
+    return n_reason >= n - 1 && strncmp(reason + n_reason - (n - 1), text, n - 1) == 0;
+}
+
 static void compare_near(const near_line *near)
 {
     const rc_check *check = near->one.check;
@@ -278,7 +286,7 @@ static void compare_near(const near_line *near)
         const rc_finding *finding = &check->findings.at[i];
         if (check->rules[i] == near->rule) {
             said = finding->reason;
-            is_right = is_right || !near->text || strstr(said, near->text);
+            is_right = is_right || !near->text || says(said, near->text);
         } else if (finding->level == RC_LEVEL_ERROR && !is_among(near->one.also, finding->rule))
             WRONG_LINE(near, "%s refuses it", finding->rule);
     }

@@ -157,6 +157,11 @@ static void expert_kinds(void **state)
                  "  tensor_model_parallel_size: 2\n  sequence_parallel: true\n"
                  "  expert_tensor_parallel_size: 1\n",
                  100614 + 14338 + (1280 + 2052 + 32) / 2.0 + 4 * 26628 + 6144);
+    /* the way of the rows by indices: 8 bytes twice */
+    char by_index[sizeof experts];
+    snprintf(by_index, sizeof by_index, "%.*s  seq_length: 3\n",
+             (int)(strstr(experts, "  moe_permute_fusion") - experts), experts);
+    expect_layer(by_index, "", 458580 - 2052 - 32 + 2 * 64);
     /* latent rows, and the input of the way back */
     expect_layer(experts, "  moe_latent_size: 2048\n", 458580 - 8 * 2 * 5120 + 4096);
 }
