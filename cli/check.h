@@ -14,6 +14,7 @@ typedef struct rc_subject {
     const rc_config *cfg;
     rc_check *check;
     rc_check_options options;
+    bool has_target;        /* options.target is asked for; else the kind of input decides */
     const char *unreadable; /* why, and then there is no cfg; else NULL */
     rc_where where;         /* of what cannot be read */
 } rc_subject;

@@ -40,12 +40,12 @@ typedef struct job {
 
 /* --- checking */
 
-rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
-                     rc_subject *subject, rc_error *err)
+/* The inputs, and the fix on top of them, as one configuration. */
+static rc_code make_config(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
+                           rc_config **out, rc_error *err)
 {
     rc_input *all;
     size_t n = inputs->n;
-    rc_config *cfg;
     rc_doc *root;
     RC_TRY(RC_NEW(mem, &all, n + 1, err));
     memcpy(all, inputs->at, n * sizeof *all);
@@ -59,20 +59,25 @@ rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena 
         rc_doc_add(root, "fields", RC_NOWHERE, fields);
         all[n++] = (rc_input){root, RC_FROM_OVERRIDE};
     }
-    RC_TRY(rc_config_make(all, n, mem, &cfg, err));
+    return rc_config_make(all, n, mem, out, err);
+}
+
+rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
+                     rc_subject *subject, rc_error *err)
+{
+    rc_config *cfg;
+    RC_TRY(make_config(inputs, fix, mem, &cfg, err));
     subject->cfg = cfg;
+    if (!subject->has_target) /* the kind of input decides */
+        subject->options.target = rc_check_find_target(cfg);
     return rc_check_make(cfg, &subject->options, mem, &subject->check, err);
 }
 
 static rc_code check_one(job *work, const char *path, const rc_check_inputs *inputs,
                          rc_subject *subject, rc_error *err)
 {
-    *subject = (rc_subject){.path = path, .options = work->options};
-    if (!work->has_target) {
-        /* the kind of input decides, which is known once it is read */
-        RC_TRY(rc_check_run(inputs, NULL, work->mem, subject, err));
-        subject->options.target = rc_check_find_target(subject->cfg);
-    }
+    *subject =
+        (rc_subject){.path = path, .options = work->options, .has_target = work->has_target};
     return rc_check_run(inputs, NULL, work->mem, subject, err);
 }
 

@@ -158,28 +158,43 @@ static bool resolve_special_float(const char *text, double *out)
     return true;
 }
 
-void rc_doc_resolve_scalar(rc_doc *node)
+static void resolve_word(rc_doc *node)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes",
                                       "YES",  "on",   "On",   "ON",  NULL};
     static const char *const no[] = {"false", "False", "FALSE", "no",  "No",
                                      "NO",    "off",   "Off",   "OFF", NULL};
-    node->kind = RC_DOC_STRING;
-    if (node->is_quoted || strlen(node->text) != node->n_bytes)
-        return;
+    bool is_yes = is_one_of(node->text, yes);
     if (is_one_of(node->text, nulls)) {
         node->kind = RC_DOC_NULL;
-    } else if (is_one_of(node->text, yes) || is_one_of(node->text, no)) {
+    } else if (is_yes || is_one_of(node->text, no)) {
         node->kind = RC_DOC_BOOL;
-        node->i = is_one_of(node->text, yes);
-    } else if (resolve_int(node->text, &node->i)) {
+        node->i = is_yes;
+    }
+}
+
+static void resolve_number(rc_doc *node)
+{
+    if (resolve_int(node->text, &node->i)) {
         node->kind = RC_DOC_INT;
         node->f = (double)node->i;
     } else if (resolve_special_float(node->text, &node->f) ||
                resolve_float(node->text, &node->f)) {
         node->kind = RC_DOC_FLOAT;
     }
+}
+
+/* The first byte and the length tell most scalars apart: no word is longer than "false". */
+void rc_doc_resolve_scalar(rc_doc *node)
+{
+    node->kind = RC_DOC_STRING;
+    if (node->is_quoted || strlen(node->text) != node->n_bytes)
+        return;
+    if (*node->text && strchr("+-.0123456789", *node->text))
+        resolve_number(node);
+    else if (node->n_bytes < sizeof "false")
+        resolve_word(node);
 }
 
 static void print_scalar(const rc_doc *node, FILE *to)

@@ -36,6 +36,7 @@ static void plain_scalars_resolve_as_pyyaml_does(void **state)
                  {"-12", RC_DOC_INT, -12, -12},
                  {"+12", RC_DOC_INT, 12, 12},
                  {"1_000", RC_DOC_INT, 1000, 1000},
+                 {"_1.5", RC_DOC_STRING, 0, 0},
                  {"0x1F", RC_DOC_INT, 31, 31},
                  {"017", RC_DOC_INT, 15, 15},
                  {"08", RC_DOC_STRING, 0, 0},
