@@ -77,7 +77,8 @@ typedef struct rc_train_event {
 /* Who watches a run. */
 typedef struct rc_train_watch {
     void (*event)(void *user, const rc_train_event *event); /* NULL: nobody listens */
-    bool (*is_stopping)(void *user); /* asked after every step; NULL: never stops */
+    bool (*is_stopping)(
+        void *user); /* asked after every step and batch of an evaluation; NULL: never */
     void *user;
 } rc_train_watch;
 

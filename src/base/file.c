@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -215,4 +216,18 @@ rc_code rc_path_rename(const char *from, const char *to, rc_error *err)
 rc_code rc_path_remove(const char *path, rc_error *err)
 {
     return remove(path) == 0 || errno == ENOENT ? RC_OK : io_failed("remove", path, err);
+}
+
+rc_code rc_path_remove_folder(const char *path, rc_error *err)
+{
+    if (rc_path_is_link(path))
+        return rc_path_remove(path, err);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return errno == ENOENT ? RC_OK : io_failed("open", path, err);
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(folder), entry->d_name, 0); /* what stays makes the next line fail */
+    closedir(folder);
+    return rc_path_remove(path, err);
 }

@@ -54,5 +54,8 @@ rc_code rc_path_rename(const char *from, const char *to, rc_error *err);
 /* Removes a file or an empty directory; a missing one is fine. */
 RC_MUST_CHECK
 rc_code rc_path_remove(const char *path, rc_error *err);
+/* Removes a directory and the files in it, but enters no directory or link; a missing one is fine. */
+RC_MUST_CHECK
+rc_code rc_path_remove_folder(const char *path, rc_error *err);
 
 #endif

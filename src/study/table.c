@@ -142,8 +142,8 @@ rc_code rc_study_facts(const rc_study *study, rc_arena *mem, rc_table **out, rc_
     static const rc_column facts[] = {
         {"study", "Study", RC_UNIT_TEXT},
         {"n_repeats", "Repeats, interleaved", RC_UNIT_COUNT},
-        {"noise_ratio", "Noise of the control's times", RC_UNIT_RATIO},
-        {"loss_noise_ratio", "Noise of its losses", RC_UNIT_RATIO},
+        {"noise_ratio", "Noise of step times", RC_UNIT_RATIO},
+        {"loss_noise_ratio", "Noise of losses", RC_UNIT_RATIO},
         {"is_prediction_exact", "Predicted peak = measured peak, every row", RC_UNIT_BOOL},
     };
     rc_cell *cells;

@@ -1,7 +1,8 @@
 /* train/checkpoint.c — saves a run so that its continuation cannot be told from no stop at all.
  *
  * The files go to iter_NNNNNNN.tmp, which is renamed once all are on disk; the pointer file is
- * replaced after that. So whatever the pointer names is complete.
+ * replaced after that. So whatever the pointer names is complete. An older checkpoint of the same
+ * iteration is iter_NNNNNNN.old meanwhile.
  */
 #include "train/checkpoint.h"
 
@@ -85,18 +86,6 @@ static rc_code save_files(const char *folder, const rc_state *state,
     return save_state(path, state, err);
 }
 
-/* Takes an older checkpoint of the same iteration out of the way. */
-static rc_code remove_old(const char *folder, rc_arena *tmp, rc_error *err)
-{
-    static const char *const names[] = {model_name, optimizer_name, state_name};
-    const char *path;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        RC_TRY(join(folder, names[i], tmp, &path, err));
-        RC_TRY(rc_path_remove(path, err));
-    }
-    return rc_path_remove(folder, err);
-}
-
 static rc_code save(const char *folder, const rc_state *state, const rc_checkpoint *checkpoint,
                     rc_arena *tmp, rc_error *err)
 {
@@ -104,15 +93,20 @@ static rc_code save(const char *folder, const rc_state *state, const rc_checkpoi
     RC_TRY(rc_arena_printf(tmp, &made, err, "%s/iter_%07" PRId64, folder, state->iteration));
     RC_TRY(rc_arena_printf(tmp, &making, err, "%s.tmp", made));
     RC_TRY(rc_arena_printf(tmp, &old, err, "%s.old", made));
-    RC_TRY(save_files(making, state, checkpoint, tmp, err));
+    RC_TRY(rc_path_remove_folder(making, err)); /* what a killed run left half written */
+    rc_code code = save_files(making, state, checkpoint, tmp, err);
+    if (code != RC_OK) {
+        rc_code cleaned = rc_path_remove_folder(making, NULL);
+        (void)cleaned; /* the failure to tell is the first one */
+        return code;
+    }
     bool is_again = rc_path_exists(made);
-    if (rc_path_exists(old))
-        RC_TRY(remove_old(old, tmp, err));
+    RC_TRY(rc_path_remove_folder(old, err));
     if (is_again)
         RC_TRY(rc_path_rename(made, old, err));
     RC_TRY(rc_path_rename(making, made, err));
     RC_TRY(save_pointer(folder, state->iteration, tmp, err));
-    return is_again ? remove_old(old, tmp, err) : RC_OK;
+    return rc_path_remove_folder(old, err);
 }
 
 rc_code rc_checkpoint_save(const char *folder, const rc_state *state,
@@ -140,7 +134,15 @@ rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path,
     if (!rc_parse_int(word, &iteration) || iteration < 0)
         return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = pointer},
                        "holds no iteration number; a checkpoint's is 0 or more");
-    return rc_arena_printf(mem, path, err, "%s/iter_%07" PRId64, folder, iteration);
+    RC_TRY(rc_arena_printf(mem, path, err, "%s/iter_%07" PRId64, folder, iteration));
+    if (rc_path_exists(*path))
+        return RC_OK;
+    /* A run killed while it saved this iteration a second time, between the two renames. */
+    const char *old;
+    RC_TRY(rc_arena_printf(mem, &old, err, "%s.old", *path));
+    if (rc_path_exists(old))
+        *path = old;
+    return RC_OK;
 }
 
 static rc_code read_count(const rc_doc *root, const char *key, int64_t *out, rc_error *err)

@@ -23,6 +23,7 @@ typedef struct loop {
     const rc_train_watch *watch;
     rc_train_result *result;
     int64_t saved_at; /* iteration of the last checkpoint, -1 before one */
+    bool is_asked;    /* to stop: the watch need say so only once */
 } loop;
 
 static double now(void)
@@ -43,6 +44,14 @@ static void tell(const loop *of, rc_train_event event)
     event.budget_bytes = training->budget_bytes;
     if (of->watch && of->watch->event)
         of->watch->event(of->watch->user, &event);
+}
+
+static bool is_asked_to_stop(loop *of)
+{
+    const rc_train_watch *watch = of->watch;
+    of->is_asked =
+        of->is_asked || (watch && watch->is_stopping && watch->is_stopping(watch->user));
+    return of->is_asked;
 }
 
 /* --- start --- */
@@ -275,16 +284,21 @@ static rc_code step(loop *of, rc_error *err)
 
 /* --- between steps --- */
 
+/* Asked to stop, it ends early and without a result. Its samples count as seen all the same: the
+ * next evaluation of the resumed run is then the one of a run that was never stopped. */
 static rc_code evaluate(loop *of, rc_error *err)
 {
     rc_training *training = of->training;
     const rc_train_settings *set = &training->set;
     int64_t n_batches = set->eval_iters * set->n_micro;
+    int64_t first = training->state.n_valid_samples;
     double started = now(), loss = 0;
+    training->state.n_valid_samples += n_batches * set->b;
     for (int64_t i = 0; i < n_batches; i++) {
-        RC_TRY(read_batch(training, training->valid, training->state.n_valid_samples, err));
+        if (is_asked_to_stop(of))
+            return RC_OK;
+        RC_TRY(read_batch(training, training->valid, first + i * set->b, err));
         loss += rc_run_eval(training->run, training->tokens, training->targets);
-        training->state.n_valid_samples += set->b;
     }
     of->result->valid_loss = loss / (double)n_batches;
     tell(of, (rc_train_event){.kind = RC_TRAIN_VALID,
@@ -322,10 +336,9 @@ static rc_code after_step(loop *of, bool *is_ending, rc_error *err)
     const rc_training *training = of->training;
     const rc_train_settings *set = &training->set;
     int64_t iteration = training->state.iteration;
-    bool is_asked =
-        of->watch && of->watch->is_stopping && of->watch->is_stopping(of->watch->user);
-    if (training->valid && !is_asked && is_due(iteration, set->eval_interval))
+    if (training->valid && is_due(iteration, set->eval_interval))
         RC_TRY(evaluate(of, err));
+    bool is_asked = is_asked_to_stop(of);
     of->result->is_stopped = is_asked && iteration < set->n_steps;
     *is_ending = is_asked || is_due(iteration, set->exit_interval);
     if (*is_ending || is_due(iteration, set->save_interval))

@@ -1,10 +1,11 @@
-/* test_signals.c — Ctrl-C typed on a terminal, and SIGTERM, in the middle of a training run.
+/* test_signals.c — Ctrl-C typed on a terminal, SIGTERM and SIGKILL in the middle of a training run.
  *
  * The run has a terminal of its own, whose foreground process group it is: a shell's background job
  * ignores SIGINT, so a script cannot ask this.
  */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -44,9 +46,22 @@ static void write_text(void)
     assert_int_equal(fclose(to), 0);
 }
 
-static void become_train(const char *terminal, int other_end)
+/* `more`: settings of this run, and the last of them NULL. */
+static void become_train(const char *terminal, int other_end, const char *const *more)
 {
     char config[4096];
+    const char *words[16] = {program,
+                             "train",
+                             config,
+                             "dataset.data_path=[text]",
+                             "model.num_layers=1",
+                             "model.hidden_size=16",
+                             "model.seq_length=16",
+                             "train.train_iters=100000",
+                             "train.eval_iters=0",
+                             "engine.threads=1",
+                             "checkpoint.save=out"};
+    size_t n = 11;
     close(other_end);
     setsid();
     int at = open(terminal, O_RDWR);
@@ -55,14 +70,14 @@ static void become_train(const char *terminal, int other_end)
     for (int i = 0; i < 3; i++)
         dup2(at, i);
     snprintf(config, sizeof config, "%s/examples/gpt.yaml", source);
-    execl(program, program, "train", config, "dataset.data_path=[text]", "model.num_layers=1",
-          "model.hidden_size=16", "model.seq_length=16", "train.train_iters=100000",
-          "train.eval_iters=0", "engine.threads=1", "checkpoint.save=out", (char *)NULL);
+    while (*more && n < 15)
+        words[n++] = *more++;
+    execv(program, (char **)(uintptr_t)words);
     _exit(102);
 }
 
-/* Starts a long run in a folder of its own, which becomes the current one. */
-static run *start(void)
+/* A folder of its own, which becomes the current one. */
+static run *make_folder(void)
 {
     run *of = calloc(1, sizeof *of);
     assert_non_null(of);
@@ -70,6 +85,13 @@ static run *start(void)
     assert_non_null(mkdtemp(of->folder));
     assert_int_equal(chdir(of->folder), 0);
     write_text();
+    return of;
+}
+
+static void launch(run *of, const char *const *more)
+{
+    of->n = 0;
+    of->text[0] = '\0';
     of->terminal = posix_openpt(O_RDWR | O_NOCTTY);
     assert_true(of->terminal >= 0);
     assert_int_equal(grantpt(of->terminal), 0);
@@ -79,7 +101,14 @@ static run *start(void)
     of->pid = fork();
     assert_true(of->pid >= 0);
     if (of->pid == 0)
-        become_train(name, of->terminal);
+        become_train(name, of->terminal, more);
+}
+
+/* Starts a long run. */
+static run *start(void)
+{
+    run *of = make_folder();
+    launch(of, (const char *const[]){NULL});
     return of;
 }
 
@@ -164,6 +193,78 @@ static void sigterm_finishes_the_step_and_saves(void **state)
     finishes_the_step_and_saves(of);
 }
 
+/* Batches without end after the first of two steps: the signal comes while they are evaluated. */
+static void a_signal_ends_the_evaluation(void **state)
+{
+    (void)state;
+    run *of = make_folder();
+    launch(of, (const char *const[]){"train.train_iters=2", "scheduler.lr_warmup_iters=0",
+                                     "train.eval_interval=1", "train.eval_iters=100000", NULL});
+    assert_true(read_until(of, "tokens/s"));
+    assert_int_equal(kill(of->pid, SIGTERM), 0);
+    assert_int_equal(finish(of), 0);
+    assert_non_null(strstr(of->text, "as asked; saved to out/iter_0000001"));
+    assert_true(has_checkpoint());
+    clean(of);
+}
+
+/* The iteration of the checkpoint that is half written, or -1. */
+static long iteration_in_the_making(void)
+{
+    DIR *folder = opendir("out");
+    long iteration = -1;
+    if (!folder)
+        return -1;
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        if (strncmp(entry->d_name, "iter_", 5) == 0 && strstr(entry->d_name, ".tmp"))
+            iteration = strtol(entry->d_name + 5, NULL, 10);
+    closedir(folder);
+    return iteration;
+}
+
+/* Stops the run within a save that follows a complete one, and kills it there. */
+static long kill_within_a_save(run *of)
+{
+    const struct timespec moment = {.tv_nsec = 300000};
+    for (int i = 0; i < 100000; i++) {
+        int status;
+        nanosleep(&moment, NULL);
+        if (iteration_in_the_making() < 0)
+            continue;
+        assert_int_equal(kill(of->pid, SIGSTOP), 0);
+        assert_int_equal(waitpid(of->pid, &status, WUNTRACED), of->pid);
+        long iteration = iteration_in_the_making();
+        bool is_within = iteration >= 0 && has_checkpoint();
+        assert_int_equal(kill(of->pid, is_within ? SIGKILL : SIGCONT), 0);
+        if (!is_within)
+            continue;
+        status = finish(of);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        return iteration;
+    }
+    fail_msg("no save was met");
+    return -1;
+}
+
+static void kill_9_within_a_save_leaves_the_last_checkpoint(void **state)
+{
+    char from[64];
+    (void)state;
+    run *of = make_folder();
+    launch(of, (const char *const[]){"checkpoint.save_interval=1", NULL});
+    long iteration = kill_within_a_save(of);
+    assert_true(has_checkpoint());
+    close(of->terminal);
+    launch(of, (const char *const[]){"checkpoint.load=out", "train.exit_interval=1", NULL});
+    assert_int_equal(finish(of), 0);
+    snprintf(from, sizeof from, "resuming from out/iter_%07ld", iteration - 1);
+    if (!strstr(of->text, from))
+        fail_msg("killed while it saved %ld, and then:\n%s", iteration, of->text);
+    assert_int_equal(iteration_in_the_making(), -1);
+    assert_true(has_checkpoint());
+    clean(of);
+}
+
 /* The run is held by SIGSTOP, so that both signals wait for it and none comes after the end. */
 static void a_second_signal_ends_at_once(void **state)
 {
@@ -186,6 +287,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ctrl_c_finishes_the_step_and_saves),
         cmocka_unit_test(sigterm_finishes_the_step_and_saves),
+        cmocka_unit_test(a_signal_ends_the_evaluation),
+        cmocka_unit_test(kill_9_within_a_save_leaves_the_last_checkpoint),
         cmocka_unit_test(a_second_signal_ends_at_once),
     };
     if (argc != 3)

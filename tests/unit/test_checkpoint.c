@@ -1,5 +1,5 @@
 /* test_checkpoint.c — runs on disk, and weights made elsewhere. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,9 @@
 #include "train/checkpoint.h"
 
 #include "train_files.h"
+
+#include <signal.h>
+#include <sys/resource.h>
 
 static char folder[64];
 
@@ -124,6 +127,81 @@ static void a_half_written_checkpoint_is_not_seen(void **state)
     assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
     assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
     assert_non_null(strstr(path, "iter_0000002"));
+}
+
+static void make_full_folder(const char *path)
+{
+    char file[4096];
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(file, sizeof file, "%s/model.safetensors.tmp.1", path);
+    write_bytes(file, "half", 4);
+}
+
+/* What a killed run left half written is in no checkpoint that is written later, nor in its way. */
+static void leavings_of_a_killed_run_are_taken_away(void **state)
+{
+    model m;
+    const char *where = path_in(folder, "leavings");
+    rc_state at = state_at(2);
+    rc_error err = {0};
+    fill_model(&m, 1);
+    assert_int_equal(mkdir(where, 0700), 0);
+    make_full_folder(path_in(where, "iter_0000002.tmp"));
+    make_full_folder(path_in(where, "iter_0000002.old"));
+    for (int i = 0; i < 2; i++) {
+        if (rc_checkpoint_save(where, &at, &m.all, *state, &err) != RC_OK)
+            fail_msg("save %d: %s", i, err.msg);
+        assert_int_equal(access(path_in(where, "iter_0000002/model.safetensors"), F_OK), 0);
+        assert_int_not_equal(
+            access(path_in(where, "iter_0000002/model.safetensors.tmp.1"), F_OK), 0);
+        assert_int_not_equal(access(path_in(where, "iter_0000002.tmp"), F_OK), 0);
+        assert_int_not_equal(access(path_in(where, "iter_0000002.old"), F_OK), 0);
+    }
+}
+
+/* A disk that is full, as far as a test may have one: files may not pass 100 bytes. */
+static void a_save_that_fails_leaves_nothing(void **state)
+{
+    model m;
+    const char *path, *where = path_in(folder, "full");
+    rc_state at = state_at(1);
+    rc_error err = {0};
+    struct rlimit before, small;
+    fill_model(&m, 1);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    at = state_at(2);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){.rlim_cur = 100, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    rc_code code = rc_checkpoint_save(where, &at, &m.all, *state, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(code, RC_E_IO);
+    assert_non_null(strstr(err.msg, "cannot write"));
+    assert_int_not_equal(access(path_in(where, "iter_0000002.tmp"), F_OK), 0);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    assert_non_null(strstr(path, "iter_0000001"));
+}
+
+/* Killed between the two renames of a second save: the first one is found, and written over. */
+static void a_checkpoint_that_was_being_replaced_is_found(void **state)
+{
+    model m, back;
+    const char *path, *where = path_in(folder, "replaced");
+    rc_state at = state_at(3), is = {.identity = identity, .n_identity = 2};
+    fill_model(&m, 1);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    assert_int_equal(rename(path_in(where, "iter_0000003"), path_in(where, "iter_0000003.old")),
+                     0);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    assert_non_null(strstr(path, "iter_0000003.old"));
+    fill_model(&back, 0);
+    assert_int_equal(rc_checkpoint_load(path, &back.all, &is, *state, NULL), RC_OK);
+    expect_same(&m, &back);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    assert_null(strstr(path, ".old"));
+    assert_int_not_equal(access(path_in(where, "iter_0000003.old"), F_OK), 0);
 }
 
 static void folder_without_checkpoint_is_a_first_start(void **state)
@@ -398,6 +476,9 @@ int main(void)
         cmocka_unit_test(what_is_saved_is_loaded),
         cmocka_unit_test(newest_checkpoint_is_found_and_the_same_one_may_be_written_again),
         cmocka_unit_test(a_half_written_checkpoint_is_not_seen),
+        cmocka_unit_test(leavings_of_a_killed_run_are_taken_away),
+        cmocka_unit_test(a_save_that_fails_leaves_nothing),
+        cmocka_unit_test(a_checkpoint_that_was_being_replaced_is_found),
         cmocka_unit_test(folder_without_checkpoint_is_a_first_start),
         cmocka_unit_test(pointer_that_is_no_number_is_refused),
         cmocka_unit_test(another_runs_checkpoint_is_refused_naming_the_setting),

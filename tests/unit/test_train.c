@@ -51,6 +51,8 @@ typedef struct seen {
     double loss[64], valid[64];
     int n_steps, n_valid, n_saves, n_starts, n_stops, n_ends;
     int stop_after; /* steps; 0 never */
+    int stop_at;    /* the n-th question alone says stop; 0 none does */
+    int n_asked;
 } seen;
 
 static void see(void *user, const rc_train_event *event)
@@ -68,8 +70,8 @@ static void see(void *user, const rc_train_event *event)
 
 static bool wants_stop(void *user)
 {
-    const seen *s = user;
-    return s->stop_after > 0 && s->n_steps >= s->stop_after;
+    seen *s = user;
+    return ++s->n_asked == s->stop_at || (s->stop_after > 0 && s->n_steps >= s->stop_after);
 }
 
 static rc_code make_config(const char *const *words, size_t n, rc_arena *mem, rc_config **cfg,
@@ -199,6 +201,31 @@ static void stop_saves_and_the_rest_follows(void **state)
     assert_false(result.is_stopped);
     assert_int_equal(s.n_steps, 8);
     assert_memory_equal(whole.loss, s.loss, sizeof whole.loss);
+}
+
+/* Asked within the evaluation after step 3 (4 batches: questions 3 to 6): no step more, a checkpoint,
+ * and the evaluations of the resumed run are those of the run without a stop. */
+static void a_stop_ends_the_evaluation(void **state)
+{
+    (void)state;
+    for (int question = 3; question <= 6; question++) {
+        seen whole = {0}, s = {.stop_at = question};
+        rc_train_result result;
+        const char *line = line_of("checkpoint.save=%s/eval%d checkpoint.load=%s/eval%d",
+                                   folder, question, folder, question);
+        train_well("", &whole, &result);
+        train_well(line, &s, &result);
+        assert_true(result.is_stopped);
+        assert_int_equal(result.iteration, 3);
+        assert_int_equal(s.n_asked, question);
+        assert_int_equal(s.n_valid, 0);
+        assert_true(isnan(result.valid_loss));
+        assert_non_null(strstr(result.saved_to, "iter_0000003"));
+        train_well(line, &s, &result);
+        assert_memory_equal(whole.loss, s.loss, sizeof whole.loss);
+        assert_int_equal(s.n_valid, 2);
+        assert_memory_equal(whole.valid + 1, s.valid, 2 * sizeof whole.valid[0]);
+    }
 }
 
 static void finished_run_has_nothing_left_to_do(void **state)
@@ -492,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_run_is_the_uninterrupted_one),
         cmocka_unit_test(stop_saves_and_the_rest_follows),
+        cmocka_unit_test(a_stop_ends_the_evaluation),
         cmocka_unit_test(finished_run_has_nothing_left_to_do),
         cmocka_unit_test(recompute_changes_neither_losses_nor_weights),
         cmocka_unit_test(accumulated_micro_batches_are_one_batch),
