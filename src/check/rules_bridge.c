@@ -167,7 +167,7 @@ static void virtual_stages(rc_core *core)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
     if (IS_NULL(virtual_pipeline_model_parallel_size) || rc_core_has_own_split(core) ||
-        rc_core_counts_ends(core) || n_stages < 1.0 || !core->is_given[RC_CORE_num_layers])
+        rc_core_counts_ends(core) || n_stages < 1.0)
         return;
     double per_stage = (double)(int64_t)(NUMBER(num_layers) / n_stages);
     if (rc_core_has_rest(core, per_stage, NUMBER(virtual_pipeline_model_parallel_size),

@@ -5,8 +5,7 @@ static void split(rc_core *core)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
     /* where the ends count as layers, the core's own rules have looked */
-    if (rc_core_has_own_split(core) || rc_core_counts_ends(core) ||
-        !core->is_given[RC_CORE_num_layers] || n_stages < 1.0)
+    if (rc_core_has_own_split(core) || rc_core_counts_ends(core) || n_stages < 1.0)
         return;
     double n_layers = NUMBER(num_layers);
     bool is_uneven =
