@@ -108,19 +108,12 @@ static void overlapped_experts(rc_core *core, const rc_sizes *sizes)
     WARN_LAYER(shared_expert_overlap_keeps_input, more);
 }
 
-static void experts(rc_core *core, const rc_sizes *sizes)
-{
-    if (!(sizes->experts > 0.0) || !(sizes->k > 0.0))
-        return;
-    permutation_map(core, sizes);
-    kept_maps(core, sizes);
-    imbalance(core, sizes);
-    overlapped_experts(core, sizes);
-}
-
 void rc_advice_mlp(rc_core *core, const rc_sizes *sizes)
 {
     unfused_activation(core, sizes);
     stored_input(core);
-    experts(core, sizes);
+    permutation_map(core, sizes);
+    kept_maps(core, sizes);
+    imbalance(core, sizes);
+    overlapped_experts(core, sizes);
 }
