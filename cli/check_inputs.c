@@ -23,15 +23,8 @@ typedef struct gatherer {
 static rc_code add_path(gatherer *work, const char *path, rc_error *err)
 {
     rc_check_plan *plan = work->plan;
-    if (plan->n_paths == plan->n_room) {
-        size_t room = plan->n_room ? 2 * plan->n_room : 64;
-        const char **larger;
-        RC_TRY(RC_NEW(work->mem, &larger, room, err));
-        if (plan->n_paths)
-            memcpy(larger, plan->paths, plan->n_paths * sizeof *larger);
-        plan->paths = larger;
-        plan->n_room = room;
-    }
+    RC_TRY(
+        RC_GROW(work->mem, &plan->paths, plan->n_paths, &plan->n_room, plan->n_paths + 1, err));
     plan->paths[plan->n_paths++] = path;
     return RC_OK;
 }

@@ -119,15 +119,7 @@ static rc_code add_file(rc_job_files *files, const char *path, bool is_base, boo
     rc_job_role role = strcmp(path, "-") == 0 ? RC_ROLE_LOG : role_of(path, is_named);
     if (role == RC_ROLE_OTHER)
         return RC_OK;
-    if (files->n == files->n_room) {
-        size_t room = files->n_room ? files->n_room * 2 : 16;
-        rc_job_file *larger;
-        RC_TRY(RC_NEW(files->mem, &larger, room, err));
-        if (files->n)
-            memcpy(larger, files->at, files->n * sizeof *larger);
-        files->at = larger;
-        files->n_room = room;
-    }
+    RC_TRY(RC_GROW(files->mem, &files->at, files->n, &files->n_room, files->n + 1, err));
     files->at[files->n++] = (rc_job_file){path, role, is_base || is_base_name(path)};
     return RC_OK;
 }

@@ -45,6 +45,19 @@ RC_API void rc_arena_fail_after(rc_arena *mem, int64_t n);
 #define RC_NEW(mem, out, n, err)                                                               \
     rc_arena_take((mem), (size_t)(n), sizeof **(out), (void **)(out), (err))
 
+/* Room for n_needed elements in an array that holds n: it doubles, and what was there is copied. */
+typedef struct rc_growth {
+    size_t n, n_needed, elem_bytes;
+} rc_growth;
+RC_MUST_CHECK
+RC_API rc_code rc_arena_grow(rc_arena *mem, void **array, size_t *n_room, rc_growth by,
+                             rc_error *err);
+#define RC_GROW(mem, array, n, n_room, n_needed, err)                                          \
+    ((n_needed) <= *(n_room)                                                                   \
+         ? RC_OK                                                                               \
+         : rc_arena_grow((mem), (void **)(array), (n_room),                                    \
+                         (rc_growth){(n), (n_needed), sizeof **(array)}, (err)))
+
 /* Copies of strings; `n` bytes and a terminating NUL. */
 RC_MUST_CHECK
 RC_API rc_code rc_arena_copy(rc_arena *mem, const char *text, size_t n, const char **out,

@@ -136,6 +136,23 @@ void rc_arena_fail_after(rc_arena *mem, int64_t n)
     mem->n_until_failure = n;
 }
 
+rc_code rc_arena_grow(rc_arena *mem, void **array, size_t *n_room, rc_growth by, rc_error *err)
+{
+    enum { FIRST = 16 };
+    size_t room = *n_room > FIRST / 2 ? *n_room * 2 : FIRST;
+    void *larger;
+    if (by.n_needed <= *n_room)
+        return RC_OK;
+    if (room < by.n_needed)
+        room = by.n_needed;
+    RC_TRY(rc_arena_take(mem, room, by.elem_bytes, &larger, err));
+    if (by.n)
+        memcpy(larger, *array, by.n * by.elem_bytes);
+    *array = larger;
+    *n_room = room;
+    return RC_OK;
+}
+
 rc_code rc_arena_copy(rc_arena *mem, const char *text, size_t n, const char **out,
                       rc_error *err)
 {

@@ -5,15 +5,8 @@
 
 rc_code rc_findings_add(rc_findings *findings, const rc_finding *finding, rc_error *err)
 {
-    if (findings->n == findings->n_room) {
-        size_t room = findings->n_room ? findings->n_room * 2 : 16;
-        rc_finding *larger;
-        RC_TRY(RC_NEW(findings->mem, &larger, room, err));
-        if (findings->n)
-            memcpy(larger, findings->at, findings->n * sizeof *larger);
-        findings->at = larger;
-        findings->n_room = room;
-    }
+    RC_TRY(RC_GROW(findings->mem, &findings->at, findings->n, &findings->n_room,
+                   findings->n + 1, err));
     findings->at[findings->n++] = *finding;
     return RC_OK;
 }

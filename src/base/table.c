@@ -14,15 +14,8 @@ rc_code rc_table_make(rc_arena *mem, const char *name, const char *title,
 
 rc_code rc_table_add_row(rc_table *table, rc_cell **cells, rc_error *err)
 {
-    if (table->n_rows == table->n_room) {
-        size_t room = table->n_room ? table->n_room * 2 : 16;
-        rc_cell *larger;
-        RC_TRY(RC_NEW(table->mem, &larger, room * table->n_columns, err));
-        if (table->n_rows)
-            memcpy(larger, table->cells, table->n_rows * table->n_columns * sizeof *larger);
-        table->cells = larger;
-        table->n_room = room;
-    }
+    rc_growth by = {table->n_rows, table->n_rows + 1, table->n_columns * sizeof **cells};
+    RC_TRY(rc_arena_grow(table->mem, (void **)&table->cells, &table->n_room, by, err));
     *cells = table->cells + table->n_rows * table->n_columns;
     for (size_t i = 0; i < table->n_columns; i++)
         (*cells)[i].is_null = true;

@@ -95,15 +95,7 @@ rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err)
 static rc_code push_late(rc_late **list, size_t *n, size_t *n_room, rc_late late, rc_arena *mem,
                          rc_error *err)
 {
-    if (*n == *n_room) {
-        size_t larger_room = *n_room ? *n_room * 2 : 32;
-        rc_late *larger;
-        RC_TRY(RC_NEW(mem, &larger, larger_room, err));
-        if (*n)
-            memcpy(larger, *list, *n * sizeof *larger);
-        *list = larger;
-        *n_room = larger_room;
-    }
+    RC_TRY(RC_GROW(mem, list, *n, n_room, *n + 1, err));
     (*list)[(*n)++] = late;
     return RC_OK;
 }

@@ -48,15 +48,8 @@ const char *rc_field_nearest(const char *path)
 rc_code rc_maker_note(rc_maker *maker, rc_unknown_key unknown, rc_error *err)
 {
     rc_config *cfg = maker->cfg;
-    if (cfg->n_unknown == maker->n_unknown_room) {
-        size_t n_room = maker->n_unknown_room ? maker->n_unknown_room * 2 : 64;
-        rc_unknown_key *larger;
-        RC_TRY(RC_NEW(maker->mem, &larger, n_room, err));
-        if (cfg->n_unknown)
-            memcpy(larger, cfg->unknown, cfg->n_unknown * sizeof *larger);
-        cfg->unknown = larger;
-        maker->n_unknown_room = n_room;
-    }
+    RC_TRY(RC_GROW(maker->mem, &cfg->unknown, cfg->n_unknown, &maker->n_unknown_room,
+                   cfg->n_unknown + 1, err));
     RC_TRY(rc_arena_copy(maker->mem, unknown.path, strlen(unknown.path), &unknown.path, err));
     cfg->unknown[cfg->n_unknown++] = unknown;
     return RC_OK;

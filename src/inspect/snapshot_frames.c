@@ -234,17 +234,8 @@ static unsigned char label_of(const rc_frame_book *book, const rc_snapshot_stack
 static rc_code reach_frame(rc_frame_book *book, const rc_snapshot_names *names, uint32_t frame,
                            rc_error *err)
 {
-    if (frame >= book->n_frames_room) {
-        size_t room = book->n_frames_room ? book->n_frames_room * 2 : 256;
-        while (room <= frame)
-            room *= 2;
-        rc_frame_facts *larger;
-        RC_TRY(RC_NEW(book->mem, &larger, room, err));
-        if (book->n_frames)
-            memcpy(larger, book->frames, book->n_frames * sizeof *larger);
-        book->frames = larger;
-        book->n_frames_room = room;
-    }
+    RC_TRY(RC_GROW(book->mem, &book->frames, book->n_frames, &book->n_frames_room,
+                   (size_t)frame + 1, err));
     for (; book->n_frames <= frame; book->n_frames++)
         book->frames[book->n_frames] = frame_facts(names, (uint32_t)book->n_frames);
     return RC_OK;
@@ -253,17 +244,8 @@ static rc_code reach_frame(rc_frame_book *book, const rc_snapshot_names *names, 
 rc_code rc_frame_book_reach(rc_frame_book *book, const rc_snapshot_names *names, uint32_t id,
                             rc_error *err)
 {
-    if (id >= book->n_stacks_room) {
-        size_t room = book->n_stacks_room ? book->n_stacks_room * 2 : 256;
-        while (room <= id)
-            room *= 2;
-        rc_stack_facts *larger;
-        RC_TRY(RC_NEW(book->mem, &larger, room, err));
-        if (book->n_stacks)
-            memcpy(larger, book->stacks, book->n_stacks * sizeof *larger);
-        book->stacks = larger;
-        book->n_stacks_room = room;
-    }
+    RC_TRY(RC_GROW(book->mem, &book->stacks, book->n_stacks, &book->n_stacks_room,
+                   (size_t)id + 1, err));
     for (; book->n_stacks <= id; book->n_stacks++) {
         rc_snapshot_stack stack = rc_snapshot_stack_at(names, (uint32_t)book->n_stacks);
         for (size_t i = 0; i < stack.n_frames; i++)

@@ -58,14 +58,7 @@ static rc_code grow_slots(rc_live *live, int log2_slots, rc_error *err)
 
 static rc_code grow_entries(rc_live *live, rc_error *err)
 {
-    size_t room = live->n_room ? live->n_room * 2 : 256;
-    rc_live_entry *larger;
-    RC_TRY(RC_NEW(live->mem, &larger, room, err));
-    if (live->n_used)
-        memcpy(larger, live->at, live->n_used * sizeof *larger);
-    live->at = larger;
-    live->n_room = room;
-    return RC_OK;
+    return RC_GROW(live->mem, &live->at, live->n_used, &live->n_room, live->n_room + 1, err);
 }
 
 rc_code rc_live_make(rc_arena *mem, rc_live *live, rc_error *err)

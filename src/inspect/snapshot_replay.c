@@ -18,17 +18,8 @@ static const int64_t MOST_BYTES = (int64_t)1 << 61;
 
 static rc_code open_trace(rc_replay *replay, uint32_t number, rc_error *err)
 {
-    if (number >= replay->n_room) {
-        size_t room = replay->n_room ? replay->n_room * 2 : 16;
-        while (room <= number)
-            room *= 2;
-        rc_trace_replay **larger;
-        RC_TRY(RC_NEW(replay->mem, &larger, room, err));
-        if (replay->n_traces)
-            memcpy(larger, replay->traces, replay->n_traces * sizeof *larger);
-        replay->traces = larger;
-        replay->n_room = room;
-    }
+    RC_TRY(RC_GROW(replay->mem, &replay->traces, replay->n_traces, &replay->n_room,
+                   (size_t)number + 1, err));
     if (number >= replay->n_traces)
         replay->n_traces = number + 1;
     rc_trace_replay *trace;
@@ -59,15 +50,8 @@ static rc_code keep_freed(rc_arena *mem, rc_marker *marker, const rc_live_entry 
 {
     if (!marker->is_set || entry->number > marker->number)
         return RC_OK;
-    if (marker->n_freed == marker->n_room) {
-        size_t room = marker->n_room ? marker->n_room * 2 : 64;
-        rc_live_entry *larger;
-        RC_TRY(RC_NEW(mem, &larger, room, err));
-        if (marker->n_freed)
-            memcpy(larger, marker->freed, marker->n_freed * sizeof *larger);
-        marker->freed = larger;
-        marker->n_room = room;
-    }
+    RC_TRY(RC_GROW(mem, &marker->freed, marker->n_freed, &marker->n_room, marker->n_freed + 1,
+                   err));
     marker->freed[marker->n_freed++] = *entry;
     return RC_OK;
 }

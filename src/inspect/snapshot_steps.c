@@ -34,15 +34,7 @@ typedef struct spans {
 
 static rc_code add_span(spans *to, const span *one, rc_error *err)
 {
-    if (to->n == to->n_room) {
-        size_t room = to->n_room ? to->n_room * 2 : 64;
-        span *larger;
-        RC_TRY(RC_NEW(to->mem, &larger, room, err));
-        if (to->n)
-            memcpy(larger, to->at, to->n * sizeof *larger);
-        to->at = larger;
-        to->n_room = room;
-    }
+    RC_TRY(RC_GROW(to->mem, &to->at, to->n, &to->n_room, to->n + 1, err));
     to->at[to->n++] = *one;
     return RC_OK;
 }

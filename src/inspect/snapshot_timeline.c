@@ -13,7 +13,6 @@
 
 enum {
     MOST_COLUMNS = 4096,
-    FIRST_COLUMNS = 64,
     N_LABELS = RC_SNAPSHOT_LABEL_COUNT,
     BEFORE = RC_SNAPSHOT_LABEL_COUNT - 1
 };
@@ -46,17 +45,7 @@ typedef struct watcher {
 
 static rc_code open_track(watcher *w, uint32_t trace, const rc_change *change, rc_error *err)
 {
-    if (trace >= w->n_room) {
-        size_t room = w->n_room ? w->n_room * 2 : 16;
-        while (room <= trace)
-            room *= 2;
-        track **larger;
-        RC_TRY(RC_NEW(w->mem, &larger, room, err));
-        if (w->n_room)
-            memcpy(larger, w->tracks, w->n_room * sizeof *larger);
-        w->tracks = larger;
-        w->n_room = room;
-    }
+    RC_TRY(RC_GROW(w->mem, &w->tracks, w->n_room, &w->n_room, (size_t)trace + 1, err));
     track *t;
     RC_TRY(RC_NEW(w->mem, &t, 1, err));
     t->width = 1;
@@ -103,15 +92,7 @@ static void merge_columns(track *t)
 
 static rc_code open_column(watcher *w, track *t, int64_t index, rc_error *err)
 {
-    if (t->n == t->n_room) {
-        size_t room = t->n_room ? t->n_room * 2 : FIRST_COLUMNS;
-        column *larger;
-        RC_TRY(RC_NEW(w->mem, &larger, room, err));
-        if (t->n)
-            memcpy(larger, t->columns, t->n * sizeof *larger);
-        t->columns = larger;
-        t->n_room = room;
-    }
+    RC_TRY(RC_GROW(w->mem, &t->columns, t->n, &t->n_room, t->n + 1, err));
     /* a column begins with what was held before it: that may be its highest moment */
     t->columns[t->n++] = (column){
         .index = index, .high_bytes = t->total_bytes, .high_reserved_bytes = t->reserved_bytes};

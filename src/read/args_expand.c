@@ -94,15 +94,7 @@ rc_code rc_shell_push(rc_shell_reader *r, rc_shell_words *words, const rc_shell_
                       rc_error *err)
 {
     RC_TRY(spend(r, sizeof *word, err));
-    if (words->n == words->n_room) {
-        size_t n_room = words->n_room ? words->n_room * 2 : 8;
-        rc_shell_word *larger;
-        RC_TRY(RC_NEW(r->mem, &larger, n_room, err));
-        if (words->n)
-            memcpy(larger, words->at, words->n * sizeof *larger);
-        words->at = larger;
-        words->n_room = n_room;
-    }
+    RC_TRY(RC_GROW(r->mem, &words->at, words->n, &words->n_room, words->n + 1, err));
     words->at[words->n++] = *word;
     return RC_OK;
 }
@@ -212,15 +204,8 @@ rc_code rc_shell_add_command(rc_shell_reader *r, rc_shell_words words, rc_error 
 {
     rc_shell *shell = r->shell;
     RC_TRY(spend(r, sizeof words, err));
-    if (shell->n_commands == shell->n_commands_room) {
-        size_t n_room = shell->n_commands_room ? shell->n_commands_room * 2 : 32;
-        rc_shell_words *larger;
-        RC_TRY(RC_NEW(r->mem, &larger, n_room, err));
-        if (shell->n_commands)
-            memcpy(larger, shell->commands, shell->n_commands * sizeof *larger);
-        shell->commands = larger;
-        shell->n_commands_room = n_room;
-    }
+    RC_TRY(RC_GROW(r->mem, &shell->commands, shell->n_commands, &shell->n_commands_room,
+                   shell->n_commands + 1, err));
     shell->commands[shell->n_commands++] = words;
     return RC_OK;
 }

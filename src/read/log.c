@@ -67,15 +67,8 @@ rc_code log_grow(rc_log *log, log_rows rows, void **row, rc_error *err)
     *row = NULL;
     if (*rows.n >= rows.max)
         return RC_OK;
-    if (*rows.n == *rows.room) {
-        size_t larger = *rows.room ? *rows.room * 2 : 16;
-        void *at;
-        RC_TRY(rc_arena_take(log->mem, larger, rows.row_bytes, &at, err));
-        if (*rows.n)
-            memcpy(at, *rows.at, *rows.n * rows.row_bytes);
-        *rows.at = at;
-        *rows.room = larger;
-    }
+    rc_growth by = {*rows.n, *rows.n + 1, rows.row_bytes};
+    RC_TRY(rc_arena_grow(log->mem, rows.at, rows.room, by, err));
     *row = (char *)*rows.at + *rows.n * rows.row_bytes;
     memset(*row, 0, rows.row_bytes);
     ++*rows.n;

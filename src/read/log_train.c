@@ -29,15 +29,8 @@ static rc_code keep_step(rc_log *log, double loss, rc_error *err)
     rc_log_train *train = &log->train;
     if (train->n_steps == RC_LOG_MAX_STEPS)
         return RC_OK;
-    if (train->n_steps == train->room_steps) {
-        size_t room = train->room_steps ? train->room_steps * 2 : 64;
-        rc_log_step *larger;
-        RC_TRY(RC_NEW(log->mem, &larger, room, err));
-        if (train->n_steps)
-            memcpy(larger, train->steps, train->n_steps * sizeof *larger);
-        train->steps = larger;
-        train->room_steps = room;
-    }
+    RC_TRY(RC_GROW(log->mem, &train->steps, train->n_steps, &train->room_steps,
+                   train->n_steps + 1, err));
     train->steps[train->n_steps++] =
         (rc_log_step){.iteration = train->last_iteration, .ms = (double)NAN, .loss = loss};
     return RC_OK;

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MOST_STACK = 1 << 27 };
+enum { FIRST_STACK = 4096, MOST_STACK = 1 << 27 };
 
 /* ---- the stack ---- */
 
@@ -21,13 +21,8 @@ rc_code rc_pickle_push_slow(rc_pickle *p, rc_pv v)
         if (p->n_stack >= MOST_STACK)
             return rc_pickle_refuse(p, RC_REFUSAL_LIMIT, "more than %d values on the stack",
                                     MOST_STACK);
-        size_t room = p->n_stack_room ? p->n_stack_room * 2 : 4096;
-        rc_pv *larger;
-        RC_TRY(RC_NEW(p->mem, &larger, room, p->err));
-        if (p->n_stack)
-            memcpy(larger, p->stack, p->n_stack * sizeof *larger);
-        p->stack = larger;
-        p->n_stack_room = room;
+        size_t n_needed = p->n_stack ? p->n_stack + 1 : FIRST_STACK;
+        RC_TRY(RC_GROW(p->mem, &p->stack, p->n_stack, &p->n_stack_room, n_needed, p->err));
     }
     p->stack[p->n_stack++] = v;
     return RC_OK;

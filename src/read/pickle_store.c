@@ -12,17 +12,7 @@ static const uint32_t zero_page[RC_WORDS_PAGE];
 
 static rc_code words_reserve(rc_words *words, size_t n_pages, rc_error *err)
 {
-    if (n_pages > words->n_room) {
-        size_t room = words->n_room ? words->n_room * 2 : 16;
-        while (room < n_pages)
-            room *= 2;
-        uint32_t **larger;
-        RC_TRY(RC_NEW(words->mem, &larger, room, err));
-        if (words->n_pages)
-            memcpy(larger, words->page, words->n_pages * sizeof *larger);
-        words->page = larger;
-        words->n_room = room;
-    }
+    RC_TRY(RC_GROW(words->mem, &words->page, words->n_pages, &words->n_room, n_pages, err));
     while (words->n_pages < n_pages)
         words->page[words->n_pages++] = (uint32_t *)(uintptr_t)zero_page;
     return RC_OK;
@@ -50,15 +40,8 @@ rc_code rc_words_extend(rc_words *words, size_t n, rc_error *err)
 rc_code rc_pages_add(rc_pages *pages, void **elem, rc_error *err)
 {
     if (pages->n >> RC_PAGES_BITS == pages->n_pages) {
-        if (pages->n_pages == pages->n_room) {
-            size_t room = pages->n_room ? pages->n_room * 2 : 16;
-            unsigned char **larger;
-            RC_TRY(RC_NEW(pages->mem, &larger, room, err));
-            if (pages->n_pages)
-                memcpy(larger, pages->page, pages->n_pages * sizeof *larger);
-            pages->page = larger;
-            pages->n_room = room;
-        }
+        RC_TRY(RC_GROW(pages->mem, &pages->page, pages->n_pages, &pages->n_room,
+                       pages->n_pages + 1, err));
         void *fresh;
         RC_TRY(rc_arena_take(pages->mem, (size_t)1 << RC_PAGES_BITS, pages->elem_bytes, &fresh,
                              err));

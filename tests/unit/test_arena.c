@@ -45,6 +45,32 @@ static void overflowing_size_is_refused(void **state)
     rc_arena_close(mem);
 }
 
+static void arrays_grow_with_what_they_hold(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_error err = {0};
+    int *at = NULL;
+    size_t n_room = 0;
+    for (int n = 0; n < 1000; n++) {
+        assert_ok(RC_GROW(mem, &at, (size_t)n, &n_room, (size_t)n + 1, &err));
+        assert_true(n_room > (size_t)n);
+        at[n] = n;
+    }
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(at[i], i);
+    int *before = at;
+    assert_ok(RC_GROW(mem, &at, 1000, &n_room, 5, &err)); /* there is room: nothing moves */
+    assert_ptr_equal(at, before);
+    assert_ok(RC_GROW(mem, &at, 1000, &n_room, 100000, &err));
+    assert_true(n_room >= 100000);
+    assert_int_equal(at[999], 999);
+    assert_int_equal(at[1000], 0);
+    assert_int_equal(RC_GROW(mem, &at, 1000, &n_room, SIZE_MAX / 2, &err), RC_E_RANGE);
+    assert_int_equal(at[999], 999); /* a refusal leaves the array as it was */
+    rc_arena_close(mem);
+}
+
 static void rewind_gives_back_and_reuses_the_same_bytes(void **state)
 {
     (void)state;
@@ -113,6 +139,7 @@ int main(void)
         cmocka_unit_test(pieces_are_aligned_zeroed_and_apart),
         cmocka_unit_test(empty_piece_is_a_valid_pointer),
         cmocka_unit_test(overflowing_size_is_refused),
+        cmocka_unit_test(arrays_grow_with_what_they_hold),
         cmocka_unit_test(rewind_gives_back_and_reuses_the_same_bytes),
         cmocka_unit_test(injected_failure_comes_after_n_pieces_and_can_be_turned_off),
         cmocka_unit_test(copies_and_printed_text_are_terminated),
