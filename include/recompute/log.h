@@ -43,7 +43,8 @@ typedef enum rc_frames {
     RC_FRAMES_BRIDGE = 1 << 7,
     RC_FRAMES_HF = 1 << 8,
     RC_FRAMES_DEEPSPEED = 1 << 9,
-    RC_FRAMES_VERL = 1 << 10
+    RC_FRAMES_VERL = 1 << 10,
+    RC_FRAMES_TRAIN = 1 << 11 /* a frame that only a training loop has: no evaluation */
 } rc_frames;
 /* These name the tensor, so only the innermost frames count. */
 #define RC_FRAMES_TENSOR ((unsigned)(RC_FRAMES_LOGITS | RC_FRAMES_SCORES))

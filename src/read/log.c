@@ -106,7 +106,7 @@ rc_code log_add_event(rc_log_reader *reader, const log_line *line, rc_log_kind k
     event->where = log_where(reader, line);
     event->rank = line->rank >= 0 ? line->rank : reader->file_rank;
     event->local_rank = line->local_rank;
-    event->stage = context->is_open ? context->stage : RC_STAGE_UNKNOWN;
+    event->stage = context->is_open ? log_context_stage(reader, context) : RC_STAGE_UNKNOWN;
     event->frames = context->is_open ? log_context_frames(context) : 0;
     return log_copy_line(log, line, line->body < line->hit ? line->body : 0, &event->text, err);
 }

@@ -228,12 +228,12 @@ static rc_code add_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom,
     rc_log *log = reader->log;
     log_context *context = log_context_of(reader, line);
     if (context->is_open) {
-        oom->stage = context->stage;
+        oom->stage = log_context_stage(reader, context);
         oom->frames = log_context_frames(context);
         RC_TRY(
             rc_arena_copy(log->mem, context->trace, strlen(context->trace), &oom->trace, err));
     }
-    if (oom->stage == RC_STAGE_UNKNOWN && log->phase != RC_STAGE_NONE)
+    if (context->stage == RC_STAGE_UNKNOWN && log->phase != RC_STAGE_NONE)
         oom->stage = log->phase;
     if (oom->rank < 0)
         oom->rank = context->rank;

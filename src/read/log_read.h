@@ -12,6 +12,9 @@ enum {
     LOG_NAME_BYTES = 96
 };
 
+/* What the marks say of an evaluation since the last finished step. */
+typedef enum log_eval { LOG_EVAL_NONE, LOG_EVAL_RUNS, LOG_EVAL_MAY_BE_OVER } log_eval;
+
 /* A traceback in the making, one per rank or process that prints. */
 typedef struct log_context {
     uint64_t key;
@@ -55,6 +58,7 @@ struct rc_log_reader {
     char clean[LOG_LINE_BYTES + 64];
     char ahead[LOG_LINE_BYTES + 64];
     int64_t mismatch_position;
+    log_eval eval;
 };
 
 /* --- log_line.c: lines, prefixes, numbers */
@@ -104,6 +108,8 @@ rc_code log_grow(rc_log *log, log_rows rows, void **row, rc_error *err);
 log_context *log_context_of(rc_log_reader *reader, const log_line *line);
 /* What the frames so far show; of the bits that name a tensor only those of the innermost. */
 unsigned log_context_frames(const log_context *context);
+/* The stage the frames show, where an evaluation may have run them weighed in. */
+rc_stage log_context_stage(const rc_log_reader *reader, const log_context *context);
 /* Ends the context's traceback: what it said stays readable until the next frame. */
 void log_context_close(rc_log_reader *reader, log_context *context);
 

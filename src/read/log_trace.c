@@ -78,11 +78,24 @@ static void forget_frames(log_context *context)
     context->code[0] = '\0';
 }
 
+/* A traceback that lost its outer frames shows the forward of whichever loop ran. A frame of the
+ * training loop settles it. Without one, and after an evaluation began, it is the evaluation's where
+ * its end is printed and was not, and else either's. */
+rc_stage log_context_stage(const rc_log_reader *reader, const log_context *context)
+{
+    if (context->stage != RC_STAGE_FORWARD || (context->frames & RC_FRAMES_TRAIN) ||
+        reader->eval == LOG_EVAL_NONE)
+        return context->stage;
+    return reader->eval == LOG_EVAL_RUNS ? RC_STAGE_EVAL : RC_STAGE_UNKNOWN;
+}
+
 void log_context_close(rc_log_reader *reader, log_context *context)
 {
     rc_log *log = reader->log;
     if (context->is_open) {
-        log->last_stage = context->stage;
+        log->last_stage = log_context_stage(reader, context);
+        if (log->last_stage == RC_STAGE_UNKNOWN && log->phase == RC_STAGE_EVAL)
+            log->phase = RC_STAGE_UNKNOWN; /* the evaluation's end is not printed */
         log->last_frames = log_context_frames(context);
         log->seen_frames |= context->frames;
         log->has_traceback = true;
