@@ -75,8 +75,6 @@ static void few_groups(rc_core *core, const rc_sizes *sizes)
 
 void rc_advice_attention(rc_core *core, const rc_sizes *sizes)
 {
-    if (!(sizes->n_tokens > 0.0))
-        return;
     scores(core, sizes);
     pinned_values(core, sizes);
     second_output(core, sizes);

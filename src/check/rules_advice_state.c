@@ -32,7 +32,7 @@ static void tied_embeddings(rc_core *core, const rc_sizes *sizes)
 
 static void replicated_projections(rc_core *core, const rc_sizes *sizes)
 {
-    if (!(sizes->kv_rank > 0.0) || !IS(transformer_impl, "transformer_engine") || ON(peft))
+    if (!IS(transformer_impl, "transformer_engine") || ON(peft))
         return;
     double layer = sizes->h * (sizes->q_rank + sizes->kv_rank + sizes->r_dim);
     double bytes = layer * sizes->first * (1.0 - 1.0 / sizes->t) * parameter_bytes(core);
@@ -86,7 +86,7 @@ static void loss(rc_core *core, const rc_sizes *sizes)
     double replay = rc_core_is_full(core) ? rc_sizes_whole_layer(core, sizes) : 0.0;
     double last = sizes->last * layer, first = sizes->first * sizes->n_held * layer;
     char buf[32], layers[32];
-    if (!(last > 0.0) || bytes < last + replay || (sizes->p > 1.0 && bytes + last < first))
+    if (!(last > 0.0) || bytes < last + replay || bytes + last < first)
         return;
     WARN_HERE(loss_is_the_peak, NULL, "%s, where %g layers retain %s", rc_sizes_say(bytes, buf),
               sizes->last, rc_sizes_say(last, layers));

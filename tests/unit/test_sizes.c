@@ -162,6 +162,12 @@ static void expert_kinds(void **state)
     snprintf(by_index, sizeof by_index, "%.*s  seq_length: 3\n",
              (int)(strstr(experts, "  moe_permute_fusion") - experts), experts);
     expect_layer(by_index, "", 458580 - 2052 - 32 + 2 * 64);
+    /* no rank for the query, no norm of it */
+    char no_rank[sizeof experts];
+    const char *rank = strstr(experts, "  q_lora_rank");
+    snprintf(no_rank, sizeof no_rank, "%.*s%s", (int)(rank - experts), experts,
+             strchr(rank, '\n') + 1);
+    expect_layer(no_rank, "", 458580 - 2 * 3072 - 4);
     /* latent rows, and the input of the way back */
     expect_layer(experts, "  moe_latent_size: 2048\n", 458580 - 8 * 2 * 5120 + 4096);
 }
