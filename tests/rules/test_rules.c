@@ -15,9 +15,10 @@
  * and `with WORDS...` lines, whose words stand before those of the lines behind it, up to the next one.
  *
  * BASE is `bad` or `good`, the rule's sample, another one's as RULE.bad, or `none`; WORDS are laid over
- * it as on a command line (overrides of Bridge, arguments of Megatron-LM), and te:2.5.0, megatron:0.15 and
- * also:RULE do what the comments of a sample do. The message then holds TEXT, or ends with it (TEXT$). But for `also`, the
- * framework accepts what a line describes, or refuses it by this rule alone.
+ * it as on a command line (overrides of Bridge, arguments of Megatron-LM), and te:2.5.0, megatron:0.15
+ * and also:RULE do what the comments of a sample do. The message holds TEXT, or ends with it (TEXT$);
+ * `first` is what the framework dies of. But for `also`, the framework accepts what a line describes, or
+ * refuses it by this rule alone.
  */
 #include "base/file.h"
 
@@ -234,6 +235,8 @@ static void take_word(sample *one, const char *word)
         snprintf(one->also + n_also, sizeof one->also - n_also, " %s", word + 5);
     else if (one->n_words < MOST_WORDS)
         one->words[one->n_words++] = word;
+    else
+        WRONG("%s: more than %d words", one->name, MOST_WORDS);
 }
 
 /* What stands behind ` => `, or NULL; the comment and the spaces before it go. */
