@@ -26,13 +26,18 @@ static void write_names(const char *key, const char **names, size_t n, FILE *to)
     fputc(']', to);
 }
 
-static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
+static void write_id(const rc_doc *id, FILE *to)
 {
     fputs("{\"id\": ", to);
     if (id)
         rc_doc_write_json(id, to);
     else
         fputs("null", to);
+}
+
+static void write_verdict(const rc_doc *id, const rc_check *check, FILE *to)
+{
+    write_id(id, to);
     fprintf(to, ", \"verdict\": \"%s\", \"rule\": ", check->is_accepted ? "accept" : "reject");
     rc_check_write_text_or_null(
         check->is_accepted ? NULL : check->findings.at[check->first].rule, to);
@@ -66,13 +71,11 @@ static const char *find_text(const rc_doc *map, const char *key)
     return value && value->kind == RC_DOC_STRING ? value->text : NULL;
 }
 
-static rc_code check_line(const char *path, const char *line, size_t n, rc_arena *mem,
-                          const rc_check_options *options, FILE *to, int *status, rc_error *err)
+static rc_code check_line(const rc_doc *doc, rc_arena *mem, const rc_check_options *options,
+                          FILE *to, int *status, rc_error *err)
 {
     rc_check_options own = *options;
-    rc_doc *doc;
     rc_check *check;
-    RC_TRY(rc_json_read(path, line, n, mem, &doc, err));
     const rc_doc *config = rc_doc_find(doc, "config");
     const char *kind = find_text(doc, "kind");
     if (doc->kind != RC_DOC_MAP || (config && config->kind != RC_DOC_MAP))
@@ -91,12 +94,12 @@ static rc_code check_line(const char *path, const char *line, size_t n, rc_arena
     return RC_OK;
 }
 
-static void write_unreadable(size_t line, const rc_error *err, FILE *to)
+static void write_unreadable(const rc_doc *doc, size_t line, const rc_error *err, FILE *to)
 {
+    write_id(doc ? rc_doc_find(doc, "id") : NULL, to);
     fprintf(to,
-            "{\"id\": null, \"verdict\": \"unreadable\", \"line\": %zu, \"column\": %d, "
-            "\"error\": ",
-            line, err->where.col);
+            ", \"verdict\": \"unreadable\", \"line\": %zu, \"column\": %d, \"error\": ", line,
+            err->where.col);
     rc_json_write_string(err->msg, to);
     fputs("}\n", to);
 }
@@ -112,10 +115,13 @@ static rc_code check_lines(const char *path, rc_arena *mem, const rc_check_optio
         size_t n = (size_t)((stop ? stop : end) - at);
         rc_error line_err = {0};
         rc_mark mark = rc_arena_mark(mem);
+        rc_doc *doc = NULL;
         n_line++;
-        rc_code code = n ? check_line(path, at, n, mem, options, to, status, &line_err) : RC_OK;
+        rc_code code = n ? rc_json_read(path, at, n, mem, &doc, &line_err) : RC_OK;
+        if (doc && code == RC_OK)
+            code = check_line(doc, mem, options, to, status, &line_err);
         if (code == RC_E_INPUT || code == RC_E_RANGE) {
-            write_unreadable(n_line, &line_err, to);
+            write_unreadable(doc, n_line, &line_err, to);
             *status = 2;
         } else if (code != RC_OK) {
             *err = line_err;

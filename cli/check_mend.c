@@ -295,7 +295,7 @@ static const rc_doc *find_neighbour(const editor *ed, const rc_doc *map, const c
     return first;
 }
 
-/* A new line in the section, indented like those beside it. */
+/* A new line in the section, indented like those beside it; in braces a new member. */
 static rc_code insert_value(editor *ed, const rc_doc *file, const char *key, const char *text,
                             rc_error *err)
 {
@@ -309,12 +309,16 @@ static rc_code insert_value(editor *ed, const rc_doc *file, const char *key, con
     size_t at = beside ? offset_of(ed, beside->key_where) : 0;
     bool is_flow = map && map->kind == RC_DOC_MAP && offset_of(ed, map->where) < ed->n_bytes &&
                    ed->bytes[offset_of(ed, map->where)] == '{';
-    if (!beside || is_flow)
+    if (!beside)
         return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
                        "%s: there is no section to write %s: %s into; add it by hand", ed->path,
                        key, text);
     const char *end = memchr(ed->bytes, '\n', ed->n_bytes);
     bool has_returns = end && end > ed->bytes && end[-1] == '\r';
+    if (is_flow) {
+        RC_TRY(rc_arena_printf(ed->mem, &line, err, "%s: %s, ", name, text));
+        return add_edit(ed, at, 0, line, err);
+    }
     RC_TRY(rc_arena_printf(ed->mem, &line, err, "%s: %s%s\n%*s", name, text,
                            has_returns ? "\r" : "", beside->key_where.col - 1, ""));
     return add_edit(ed, at, 0, line, err);

@@ -17,4 +17,8 @@ void rc_advice_mlp(rc_core *core, const rc_sizes *sizes);       /* rules_advice_
 void rc_advice_state(rc_core *core, const rc_sizes *sizes);     /* rules_advice_state.c */
 void rc_advice_offload(rc_core *core, const rc_sizes *sizes);   /* rules_advice_offload.c */
 
+/* The part of a layer is captured by a graph of layers, where labels do nothing; in one of the full
+ * iteration replays are captured too. */
+bool rc_advice_is_inside_graph(rc_core *core, const char *module);
+
 #endif

@@ -10,9 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *rc_fix_words(const rc_rule_facts *rule)
+/* The row's column. A model without experts needs no grouped GEMM. */
+static const char *find_fix(const rc_core *core, rc_rule rule)
 {
-    const char *bar = strstr(rule->fix, " | ");
+    bool is_dense =
+        rule == RC_RULE_moe_act_recompute_needs_grouped_gemm && !ON(num_moe_experts);
+    return is_dense ? "recompute_modules-=moe_act | or experts with moe_grouped_gemm=true"
+                    : rc_rule_at(rule)->fix;
+}
+
+const char *rc_fix_words(const rc_core *core, rc_rule rule)
+{
+    const char *bar = strstr(find_fix(core, rule), " | ");
     return bar ? bar + 3 : NULL;
 }
 
@@ -211,9 +220,8 @@ static rc_code settle_labels(const rc_core *core, rc_doc *map, rc_error *err)
 
 rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err)
 {
-    const rc_rule_facts *rule = rc_rule_at(hit->rule);
-    const char *bar = strstr(rule->fix, " | "), *at = rule->fix;
-    const char *end = bar ? bar : rule->fix + strlen(rule->fix);
+    const char *at = find_fix(core, hit->rule), *bar = strstr(at, " | ");
+    const char *end = bar ? bar : at + strlen(at);
     rc_doc *map;
     fix_word word;
     *out = NULL;

@@ -9,6 +9,6 @@ RC_MUST_CHECK
 rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err);
 
 /* The words behind the machine part, or NULL. */
-const char *rc_fix_words(const rc_rule_facts *rule);
+const char *rc_fix_words(const rc_core *core, rc_rule rule);
 
 #endif

@@ -14,6 +14,12 @@ void rc_advice_warn_layer(rc_core *core, rc_rule rule, const rc_sizes *sizes,
                           rc_sizes_say_stage(sizes));
 }
 
+bool rc_advice_is_inside_graph(rc_core *core, const char *module)
+{
+    return (IS(cuda_graph_impl, "local") || IS(cuda_graph_impl, "transformer_engine")) &&
+           rc_core_captures(core, module);
+}
+
 static bool lists_labels(const rc_core *core)
 {
     return core->is_given[RC_CORE_recompute_modules] &&

@@ -6,18 +6,11 @@ static bool is_attention_replayed(rc_core *core)
     return rc_core_is_full(core) || RECOMPUTES("core_attn");
 }
 
-/* By a graph of layers, in which the label does nothing. */
-static bool is_attention_captured(rc_core *core)
-{
-    return (IS(cuda_graph_impl, "local") || IS(cuda_graph_impl, "transformer_engine")) &&
-           rc_core_captures(core, "attn");
-}
-
 /* Without a fused kernel: the scores, and keys and values repeated to all heads. */
 static void scores(rc_core *core, const rc_sizes *sizes)
 {
     if (rc_sizes_has_fused_attention(core) || is_attention_replayed(core) ||
-        is_attention_captured(core))
+        rc_advice_is_inside_graph(core, "attn"))
         return;
     double repeated =
         2.0 * sizes->n_tokens * (sizes->d + sizes->dv) * (sizes->heads - sizes->groups);

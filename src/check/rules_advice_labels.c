@@ -30,14 +30,18 @@ static void core_attention_frees(rc_core *core, const rc_sizes *sizes)
         WARN_ITEM(core_attn_with_fused_attention, "core_attn");
 }
 
+/* What the label does is said once: nothing inside a graph, harm, or little good. */
 static void core_attention(rc_core *core, const rc_sizes *sizes)
 {
     if (!RECOMPUTES("core_attn"))
         return;
-    if (rc_sizes_has_fused_attention(core) && !RECOMPUTES("mla_up_proj")) {
-        core_attention_frees(core, sizes);
+    if (rc_advice_is_inside_graph(core, "attn"))
+        WARN_ITEM(label_inside_graph, "core_attn");
+    else if (rc_sizes_has_fused_attention(core) && !RECOMPUTES("mla_up_proj")) {
         if (rc_sizes_slices_value(core))
             core_attention_raises(core, sizes);
+        else
+            core_attention_frees(core, sizes);
     }
     if (ON(fp8) && ON(fp8_dot_product_attention))
         WARN_ITEM(fp8_core_attn_replay, "core_attn");
@@ -121,19 +125,16 @@ static void replayed_messages(rc_core *core, const rc_sizes *sizes)
         WARN(replay_gathers_weights);
 }
 
-/* A graph of the full iteration sets no such flag: replays are captured there. Transformer Engine's
- * checkpoint, which mlp and shared_experts take under fp8 or fp4, does not ask for it either. */
+/* Transformer Engine's checkpoint, which mlp and shared_experts take under fp8 or fp4, does not ask
+ * whether a graph is captured. */
 static void captured_labels(rc_core *core)
 {
-    bool is_plain = !ON(fp8) && !ON(fp4);
-    if (!IS(cuda_graph_impl, "local") && !IS(cuda_graph_impl, "transformer_engine"))
+    if (ON(fp8) || ON(fp4))
         return;
-    if (RECOMPUTES("core_attn") && rc_core_captures(core, "attn"))
-        WARN_ITEM(label_inside_graph, "core_attn");
-    if (RECOMPUTES("mlp") && is_plain && rc_core_captures(core, "mlp"))
+    if (RECOMPUTES("mlp") && rc_advice_is_inside_graph(core, "mlp"))
         WARN_ITEM(label_inside_graph, "mlp");
-    if (RECOMPUTES("shared_experts") && is_plain &&
-        (rc_core_captures(core, "moe") || rc_core_captures(core, "moe_router")))
+    if (RECOMPUTES("shared_experts") && (rc_advice_is_inside_graph(core, "moe") ||
+                                         rc_advice_is_inside_graph(core, "moe_router")))
         WARN_ITEM(label_inside_graph, "shared_experts");
 }
 

@@ -153,13 +153,21 @@ static void sort_names(near_names *names)
     }
 }
 
+/* Paths and names are known to the job alone as a rule, and no rule asks for them. */
+static bool is_judged(rc_field field)
+{
+    const rc_field_facts *facts = rc_field_find(field);
+    bool is_text = facts->type == RC_FIELD_TYPE_STR || facts->type == RC_FIELD_TYPE_LIST;
+    return !is_text || rc_core_field_named(facts->name) != RC_CORE_COUNT;
+}
+
 void rc_core_unknown(rc_core *core, const rc_config *cfg)
 {
     near_names names;
     sort_names(&names);
     for (size_t i = 0; i < cfg->n_unknown; i++)
-        if (cfg->unknown[i].is_value)
-            rc_core_warn_key(core, RC_RULE_value_known_at_run_time, &cfg->unknown[i]);
-        else
+        if (!cfg->unknown[i].is_value)
             unknown_key(core, &names, &cfg->unknown[i]);
+        else if (is_judged(cfg->unknown[i].field))
+            rc_core_warn_key(core, RC_RULE_value_known_at_run_time, &cfg->unknown[i]);
 }

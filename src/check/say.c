@@ -220,11 +220,11 @@ static rc_code say_how_to_give(const rc_core *core, const rc_hit *hit, const cha
                                          : facts->name);
 }
 
-static rc_code say_fix(const rc_core *core, const rc_rule_facts *rule, const rc_doc *fix,
-                       const char **out, rc_error *err)
+static rc_code say_fix(const rc_core *core, rc_rule rule, const rc_doc *fix, const char **out,
+                       rc_error *err)
 {
     rc_text text = {.mem = core->mem};
-    const char *settings, *words = rc_fix_words(rule);
+    const char *settings, *words = rc_fix_words(core, rule);
     RC_TRY(rc_say_settings(fix, core->cfg, core->framework, " ", &text, err));
     settings = text.at;
     if (*settings && words && strncmp(words, settings, strlen(settings)) == 0)
@@ -254,7 +254,7 @@ rc_code rc_say_finding(const rc_core *core, const rc_hit *hit, rc_finding *out,
     else if (hit->key && hit->key->is_value)
         RC_TRY(say_how_to_give(core, hit, &out->fix, err));
     else
-        RC_TRY(say_fix(core, rule, *fix, &out->fix, err));
+        RC_TRY(say_fix(core, hit->rule, *fix, &out->fix, err));
     if (strchr(rule->raises, ' '))
         RC_TRY(rc_arena_printf(core->mem, &out->source, err, "%s",
                                rc_rule_source(rule, source, sizeof source)));

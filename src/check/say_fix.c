@@ -103,8 +103,11 @@ rc_code rc_say_settings(const rc_doc *fix, const rc_config *cfg, rc_framework fr
 {
     RC_TRY(rc_text_printf(text, err, "%s", ""));
     for (const rc_doc *value = fix ? fix->child : NULL; value; value = value->next) {
+        /* "no --a, no --b": what is left out is no word to paste */
+        bool is_prose = framework == RC_FRAMEWORK_MEGATRON_LM && value->next &&
+                        (is_off(value) || is_off(value->next));
         RC_TRY(say_setting(text, framework, cfg, value, err));
-        RC_TRY(rc_text_printf(text, err, "%s", value->next ? between : ""));
+        RC_TRY(rc_text_printf(text, err, "%s", !value->next ? "" : is_prose ? ", " : between));
     }
     return RC_OK;
 }

@@ -67,13 +67,17 @@ static rc_code read_array(rc_shell_reader *r, rc_shell_text *text, rc_shell_word
     return RC_OK;
 }
 
-static bool is_same(const rc_shell_words *a, const rc_shell_words *b)
+/* The same value, or more words behind it: ARGS="$ARGS --bf16" is ARGS+=" --bf16". */
+static bool is_kept(const rc_shell_words *before, const rc_shell_words *words)
 {
-    if (a->n != b->n)
+    if (before->n != words->n)
         return false;
-    for (size_t i = 0; i < a->n; i++)
-        if (strcmp(a->at[i].text, b->at[i].text) != 0)
+    for (size_t i = 0; i < words->n; i++) {
+        size_t n = strlen(before->at[i].text);
+        if (strncmp(before->at[i].text, words->at[i].text, n) != 0 ||
+            !strchr(" ", words->at[i].text[n]))
             return false;
+    }
     return true;
 }
 
@@ -126,7 +130,7 @@ static rc_code set_variable(rc_shell_reader *r, rc_shell_variable *variable,
     rc_shell_truth runs = rc_shell_runs(r);
     bool had_value = variable->words.n > 0 || variable->is_array;
     bool is_ambiguous =
-        runs == RC_SHELL_MAYBE && had_value && !is_array && !is_same(&variable->words, &words);
+        runs == RC_SHELL_MAYBE && had_value && !is_array && !is_kept(&variable->words, &words);
     if (runs == RC_SHELL_NO ||
         (is_ambiguous && words.n == 1 && rc_shell_is_outside(&words.at[0])))
         return RC_OK;

@@ -167,17 +167,16 @@ static void args_keeps_what_stands_beside_the_unknown(void **state)
     static const char text[] = "D=\"--mock-data\"\n"
                                "[ -d $DATA ] && D=\"--data-path $DATA/x\"\n"
                                "OPTS=\"$D --num-layers 4 --lr $LR --hidden-size 64\"\n"
+                               "[ -d $DATA ] && OPTS=\"$OPTS --seed 3\"\n"
                                "CMD=\"torchrun p.py $OPTS --seq-length 8\"\n"
                                "eval $CMD\n";
     assert_int_equal(rc_args_read("x", text, sizeof text - 1, mem, &doc, NULL), RC_OK);
     static const struct {
         const char *name;
         bool is_unknown;
-    } cases[] = {{"num_layers", false},
-                 {"hidden_size", false},
-                 {"seq_length", false},
-                 {"data_path", true},
-                 {"lr", true}};
+    } cases[] = {{"num_layers", false}, {"hidden_size", false},
+                 {"seq_length", false}, {"seed", false}, /* an addition is read, as += is */
+                 {"data_path", true},   {"lr", true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const rc_doc *value = rc_doc_find(rc_doc_find(doc, "megatron_args"), cases[i].name);
         assert_non_null(value);
