@@ -115,6 +115,18 @@ typedef struct rc_log_refusal {
     const char *text;
 } rc_log_refusal;
 
+enum { RC_LOG_MAX_SAMPLES = 64, RC_LOG_SAMPLED_RANKS = 64 };
+
+/* What a rank reported after each step, thinned evenly to RC_LOG_MAX_SAMPLES: every `stride`-th step
+ * behind the first RC_LOG_WARMUP_STEPS, in which optimizer state, workspaces and caches appear. */
+enum { RC_LOG_WARMUP_STEPS = 2 };
+typedef struct rc_log_samples {
+    int64_t *bytes; /* NULL before the first, and past RC_LOG_SAMPLED_RANKS ranks */
+    int n;
+    bool is_peak; /* peaks, where no live memory is reported */
+    int64_t stride, n_steps, last_step;
+} rc_log_samples;
+
 /* Memory of one rank as the trainer reports it: the largest peaks and the last live value. */
 typedef struct rc_log_rank {
     int rank;
@@ -123,6 +135,7 @@ typedef struct rc_log_rank {
     int64_t allocated_bytes, max_allocated_bytes, reserved_bytes, max_reserved_bytes;
     int64_t device_bytes; /* "total device memory used" */
     int64_t alloc_retries;
+    rc_log_samples samples;
     bool is_decimal; /* the log printed units of 1e9 */
 } rc_log_rank;
 

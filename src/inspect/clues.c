@@ -287,6 +287,13 @@ SEE(SNAPSHOT_HOLES)
 {
     return d->job->snapshot && d->largest_block >= 0 && d->largest_block < d->request;
 }
+SEE(GROWING)
+{
+    /* A leak that the request would have failed without is not what it failed for. */
+    bool is_cause =
+        d->request < 0 || d->free_bytes < 0 || d->request <= d->free_bytes + d->grown;
+    return d->grown > 0 && (!d->oom || is_cause);
+}
 SEE(STATE_FILLS)
 {
     return is_share(d->state, d->capacity, FULL_SHARE);

@@ -35,11 +35,12 @@ typedef struct diag {
         outside;
     int64_t limit, room, private_bytes, worst, best, state, before, after, peak, peak_reserved;
     int64_t live, largest_block, unaccounted;
+    int64_t grown, grown_from, grown_to; /* steadily, over the steps of grown_rank */
     /* counts */
     int64_t pid, rank, gpu, worst_rank, best_rank, position, n_saved, n_replayed, exit, n_lines;
     int64_t iteration, mbs, mbs_half, tp_double, cp_double, layers_heavy, layers_quarter,
         layers_more;
-    int64_t tokens_half, pp;
+    int64_t tokens_half, pp, grown_rank, grown_steps;
     /* reals */
     double idle_percent, spread_percent, saved_percent, host_percent, host_used, grad_norm,
         loss;
@@ -49,12 +50,14 @@ typedef struct diag {
     const char *refused_text, *engine_text, *error_text, *nan_text, *rule_text, *fix_text;
     const char *fix_line, *not_applied, *change, *metric, *library, *refused_host, *stage_text;
     const char *layers_text, *modules, *modules_words, *alloc_variable, *graph_register;
-    const char *settings_path, *heavy_end;
+    const char *settings_path, *heavy_end, *grown_metric;
 } diag;
 
 /* facts.c: fills the struct from the job. */
 RC_MUST_CHECK
 rc_code diag_collect(diag *d, rc_error *err);
+/* growth.c: the rank whose memory grew most, if any grew as a leak does. */
+void diag_collect_growth(diag *d);
 /* clues.c: which clues hold. */
 void diag_clues(const diag *d, bool holds[CLUE_COUNT]);
 const char *diag_clue_name(diag_clue clue);

@@ -101,8 +101,8 @@ const char *rc_confidence_name(rc_confidence confidence)
 static rc_stage stage_of(const diag *d, const row *at)
 {
     static const char *const calm[] = {
-        "zero_grad_plain",    "settings_fine",  "base_failed",    "compared",
-        "compared_core_attn", "compared_steps", "nothing_failed", "nan"};
+        "zero_grad_plain", "settings_fine",  "base_failed", "compared", "compared_core_attn",
+        "compared_steps",  "nothing_failed", "nan",         "growing"};
     if (strncmp(at->name, "zero_grad", 9) == 0 && at->cause == RC_CAUSE_RECOMPUTE_MISMATCH)
         return RC_STAGE_BACKWARD;
     if (strcmp(at->name, "nan") == 0 && rc_log_find(d->job->log, RC_LOG_NAN_LOSS))

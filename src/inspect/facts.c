@@ -48,7 +48,9 @@ static void set_unknown(diag *d)
                         &d->n_replayed,    &d->n_lines,       &d->iteration,
                         &d->mbs,           &d->mbs_half,      &d->tp_double,
                         &d->cp_double,     &d->layers_heavy,  &d->layers_quarter,
-                        &d->layers_more,   &d->tokens_half,   &d->pp};
+                        &d->layers_more,   &d->tokens_half,   &d->pp,
+                        &d->grown,         &d->grown_from,    &d->grown_to,
+                        &d->grown_rank,    &d->grown_steps};
     double *reals[] = {&d->idle_percent, &d->spread_percent, &d->saved_percent,
                        &d->host_percent, &d->host_used,      &d->grad_norm,
                        &d->loss,         &d->step_before,    &d->step_after};
@@ -492,6 +494,7 @@ rc_code diag_collect(diag *d, rc_error *err)
     set_unknown(d);
     RC_TRY(collect_oom(d, err));
     collect_ranks(d);
+    diag_collect_growth(d);
     collect_stages(d);
     collect_layers(d);
     RC_TRY(collect_stage_words(d, err));

@@ -223,6 +223,7 @@ rc_code diag_numbers(const diag *d, rc_diagnosis *out, rc_error *err)
     RC_TRY(RC_NEW(d->mem, &out->numbers, MOST_NUMBERS, err));
     oom_numbers(d, out);
     add_count(out, "rank", d->rank);
+    add_gib(out, "grown_gib", d->grown);
     RC_TRY(report_numbers(d, out, err));
     train_numbers(d->job->log, out);
     other_numbers(d, out);

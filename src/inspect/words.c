@@ -45,6 +45,11 @@ static const struct {
     WORD(peak, REPORTED_SIZE, peak),
     WORD(peak_reserved, REPORTED_SIZE, peak_reserved),
     WORD(live, REPORTED_SIZE, live),
+    WORD(grown, REPORTED_SIZE, grown),
+    WORD(grown_from, REPORTED_SIZE, grown_from),
+    WORD(grown_to, REPORTED_SIZE, grown_to),
+    WORD(grown_rank, COUNT, grown_rank),
+    WORD(grown_steps, COUNT, grown_steps),
     WORD(pid, COUNT, pid),
     WORD(rank, COUNT, rank),
     WORD(worst_rank, COUNT, worst_rank),
@@ -96,6 +101,7 @@ static const struct {
     WORD(graph_register, TEXT, graph_register),
     WORD(settings_path, TEXT, settings_path),
     WORD(heavy_end, TEXT, heavy_end),
+    WORD(grown_metric, TEXT, grown_metric),
 #undef WORD
 };
 

@@ -1,7 +1,8 @@
 /* log_memory.c — memory that trainers report while they run.
  *
  * takes  lines of Megatron-LM, Megatron Bridge, NeMo, DeepSpeed, verl, torchtitan
- * gives  one rc_log_rank per rank: largest peaks, last live value; and the estimate block
+ * gives  one rc_log_rank per rank: largest peaks, last live value, samples over the steps; and the
+ *        estimate block
  *
  * Units, from the programs: Megatron's MB are 2^20 bytes, Bridge's gigabytes 1e9, NeMo prints
  * bytes, DeepSpeed's and verl's GB are 2^30.
@@ -54,6 +55,42 @@ static void keep_iteration(const log_line *line, rc_log_rank *row)
         row->iteration = (int64_t)value;
 }
 
+/* Keeps every second sample. */
+static void thin(rc_log_samples *samples)
+{
+    samples->n /= 2;
+    for (int i = 0; i < samples->n; i++)
+        samples->bytes[i] = samples->bytes[2 * i];
+    samples->stride *= 2;
+}
+
+/* One sample a step, the first report of it: what parts of a step leave behind is no growth. */
+static rc_code keep_sample(rc_log *log, rc_log_rank *row, rc_error *err)
+{
+    rc_log_samples *samples = &row->samples;
+    int64_t step = row->iteration >= 0 ? row->iteration : log->train.n_lines;
+    if (step <= samples->last_step)
+        return RC_OK;
+    samples->last_step = step;
+    bool is_peak = samples->bytes ? samples->is_peak : row->allocated_bytes < 0;
+    int64_t bytes = is_peak ? row->max_allocated_bytes : row->allocated_bytes;
+    if (bytes < 0 || ++samples->n_steps <= RC_LOG_WARMUP_STEPS)
+        return RC_OK;
+    if (!samples->bytes) {
+        if (row - log->ranks >= RC_LOG_SAMPLED_RANKS)
+            return RC_OK;
+        RC_TRY(RC_NEW(log->mem, &samples->bytes, RC_LOG_MAX_SAMPLES, err));
+        samples->stride = 1;
+        samples->is_peak = is_peak;
+    }
+    if ((samples->n_steps - RC_LOG_WARMUP_STEPS - 1) % samples->stride != 0)
+        return RC_OK;
+    samples->bytes[samples->n++] = bytes;
+    if (samples->n == RC_LOG_MAX_SAMPLES)
+        thin(samples);
+    return RC_OK;
+}
+
 /* "[Rank 2] (after 1 iterations) memory (MB) | allocated: F | max allocated: F | reserved: F |
  * max reserved: F | total device memory used: F", and Bridge's key names in decimal GB. */
 LOG_HANDLER(memory)
@@ -77,14 +114,14 @@ LOG_HANDLER(memory)
         if (log_number_after(line, from, "mem-alloc-retires", &value) && value >= 0 &&
             value < 1e15)
             keep_largest(&row->alloc_retries, (int64_t)value);
-        return RC_OK;
+        return keep_sample(reader->log, row, err);
     }
     row->allocated_bytes = bytes_after(line, from, "| allocated", MIB);
     row->reserved_bytes = bytes_after(line, from, "| reserved", MIB);
     keep_largest(&row->max_allocated_bytes, bytes_after(line, from, "max allocated", MIB));
     keep_largest(&row->max_reserved_bytes, bytes_after(line, from, "max reserved", MIB));
     keep_largest(&row->device_bytes, bytes_after(line, from, "total device memory used", MIB));
-    return RC_OK;
+    return keep_sample(reader->log, row, err);
 }
 
 /* "MA 0.02 GB         Max_MA 0.08 GB         CA 0.08 GB         Max_CA 0 GB" */
@@ -99,7 +136,7 @@ LOG_HANDLER(memory_ds)
     row->reserved_bytes = bytes_after(line, 0, " CA ", GIB);
     keep_largest(&row->max_allocated_bytes, bytes_after(line, 0, "Max_MA ", GIB));
     keep_largest(&row->max_reserved_bytes, bytes_after(line, 0, "Max_CA ", GIB));
-    return RC_OK;
+    return keep_sample(reader->log, row, err);
 }
 
 LOG_HANDLER(memory_kv)
@@ -137,7 +174,7 @@ LOG_HANDLER(memory_kv)
         else
             row->allocated_bytes = bytes;
     }
-    return RC_OK;
+    return keep_sample(reader->log, row, err);
 }
 
 /* "weight and optimizer=35695.42 MB, activation=86554.12 MB, total=122249.54 MB"; newer Bridge
