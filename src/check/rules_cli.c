@@ -87,10 +87,15 @@ static double stages_of_layout(rc_core *core)
         rc_layout_read(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages);
     if (core->code != RC_OK || n_stages < 1.0)
         return 0.0;
-    if (is_read && !rc_core_has_rest(core, (double)stages.n_stages, n_stages,
-                                     RC_RULE_pipeline_size_zero_crash))
+    if (!is_read) {
+        RAISE(pp_layout_malformed);
+        return 0.0;
+    }
+    if (!rc_core_has_rest(core, (double)stages.n_stages, n_stages,
+                          RC_RULE_pipeline_size_zero_crash))
         return (double)stages.n_stages / n_stages;
-    RAISE(pp_layout_malformed);
+    RAISE(cli_layout_stage_count);
+    core->is_told[RC_RULE_pp_layout_malformed] = true; /* the class would say it once more */
     return 0.0;
 }
 
