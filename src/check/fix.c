@@ -10,13 +10,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The row's column. A model without experts needs no grouped GEMM. */
+/* The row's column; a model without experts needs no more of them. */
 static const char *find_fix(const rc_core *core, rc_rule rule)
 {
-    bool is_dense =
-        rule == RC_RULE_moe_act_recompute_needs_grouped_gemm && !ON(num_moe_experts);
-    return is_dense ? "recompute_modules-=moe_act | or experts with moe_grouped_gemm=true"
-                    : rc_rule_at(rule)->fix;
+    static const struct {
+        rc_rule rule;
+        const char *fix;
+    } of_dense[] = {
+        {RC_RULE_moe_act_recompute_needs_grouped_gemm,
+         "recompute_modules-=moe_act | or experts with moe_grouped_gemm=true"},
+        {RC_RULE_graph_moe_preprocess_needs_moe_router,
+         "cuda_graph_modules-=moe_preprocess | which goes with moe_router, in models with experts"},
+    };
+    for (size_t i = 0; i < sizeof of_dense / sizeof *of_dense && !ON(num_moe_experts); i++)
+        if (of_dense[i].rule == rule)
+            return of_dense[i].fix;
+    return rc_rule_at(rule)->fix;
 }
 
 const char *rc_fix_words(const rc_core *core, rc_rule rule)
