@@ -100,6 +100,7 @@ bool rc_core_is_selective(const rc_core *core);
 bool rc_core_recomputes(rc_core *core, const char *label); /* selective and in the list */
 bool rc_core_is_every_layer_moe(const rc_core *core);      /* by moe_layer_freq alone */
 bool rc_core_is_full(const rc_core *core);
+bool rc_core_is_label(const rc_core *core, const char *name); /* of this release */
 bool rc_core_is_delta_net(
     const rc_core *core); /* gated_delta_net until 0.19, then gdn and gdn2 */
 bool rc_core_has_graphs(const rc_core *core); /* by their impl or by the old switches */

@@ -117,7 +117,7 @@ static rc_code add_meant(const rc_core *core, const char *typed, rc_doc *list, r
         rc_label label;
         const char *meant = rc_label_find(part, &label) ? part : rc_label_nearest(part);
         const char *name;
-        if (!meant || has_item(list, meant, strlen(meant)))
+        if (!meant || !rc_core_is_label(core, meant) || has_item(list, meant, strlen(meant)))
             continue;
         RC_TRY(rc_arena_copy(core->mem, meant, strlen(meant), &name, err));
         RC_TRY(add_item(core->mem, list, name, strlen(name), RC_NOWHERE, err));
@@ -227,6 +227,22 @@ static rc_code settle_labels(const rc_core *core, rc_doc *map, rc_error *err)
     return RC_OK;
 }
 
+/* Graphs' modules under their old name: until 0.17 the only one, later read where the new is empty. */
+static rc_code settle_scope(const rc_core *core, rc_doc *map, rc_error *err)
+{
+    rc_doc *modules = find_child(map, "cuda_graph_modules"), *none;
+    if (!modules || core->given[RC_CORE_cuda_graph_scope]->kind == RC_DOC_NULL ||
+        find_child(map, "cuda_graph_scope"))
+        return RC_OK;
+    if (!SINCE("0.18")) {
+        modules->key = "cuda_graph_scope";
+        return RC_OK;
+    }
+    RC_TRY(rc_doc_new(core->mem, RC_DOC_NULL, RC_NOWHERE, &none, err));
+    rc_doc_add(map, "cuda_graph_scope", RC_NOWHERE, none);
+    return RC_OK;
+}
+
 rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err)
 {
     const char *at = find_fix(core, hit->rule), *bar = strstr(at, " | ");
@@ -238,6 +254,7 @@ rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, 
     while (next_word(&at, end, &word))
         RC_TRY(add_change(core, &word, hit, map, err));
     RC_TRY(settle_labels(core, map, err));
+    RC_TRY(settle_scope(core, map, err));
     if (map->child)
         *out = map;
     return RC_OK;

@@ -41,7 +41,7 @@ static void granularity(rc_core *core)
 }
 
 /* The release that brought each label; the others came with the list, in 0.12. */
-static bool is_label(const rc_core *core, const char *name)
+bool rc_core_is_label(const rc_core *core, const char *name)
 {
     static const struct {
         const char *label, *since;
@@ -67,7 +67,7 @@ static void label_names(rc_core *core)
     if (modules->kind != RC_DOC_LIST)
         return;
     for (const rc_doc *item = modules->child; item; item = item->next)
-        if (item->kind != RC_DOC_STRING || !is_label(core, item->text))
+        if (item->kind != RC_DOC_STRING || !rc_core_is_label(core, item->text))
             RAISE_ITEM(recompute_module_unknown, item->text);
 }
 

@@ -157,6 +157,18 @@ static rc_where find_where(const rc_core *core, const rc_hit *hit)
     return RC_NOWHERE;
 }
 
+static rc_code say_label_meant(const rc_core *core, const char *typed, rc_text *text,
+                               rc_error *err)
+{
+    rc_label label;
+    const char *nearest = rc_label_nearest(typed);
+    if (rc_label_find(typed, &label))
+        return rc_text_printf(text, err, "; a newer one has it");
+    if (nearest && rc_core_is_label(core, nearest))
+        return rc_text_printf(text, err, ", did you mean %s?", nearest);
+    return RC_OK;
+}
+
 static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **out,
                           rc_error *err)
 {
@@ -171,9 +183,8 @@ static rc_code say_reason(const rc_core *core, const rc_hit *hit, const char **o
     RC_TRY(rc_text_printf(&text, err, "%s", rule->reason));
     if (hit->here)
         RC_TRY(rc_text_printf(&text, err, "; here %s", hit->here));
-    if (hit->rule == RC_RULE_recompute_module_unknown && hit->item &&
-        rc_label_nearest(hit->item))
-        RC_TRY(rc_text_printf(&text, err, ", did you mean %s?", rc_label_nearest(hit->item)));
+    if (hit->rule == RC_RULE_recompute_module_unknown && hit->item)
+        RC_TRY(say_label_meant(core, hit->item, &text, err));
     const char *before = rule->level == RC_LEVEL_ERROR ? "an error, " : "";
     if (is_late(core, rule))
         RC_TRY(
