@@ -204,11 +204,13 @@ static bool is_fragment(const rc_config *cfg, const rc_core *core)
     return cfg->framework != RC_FRAMEWORK_CORE && !core->is_given[RC_CORE_num_layers];
 }
 
-/* Megatron-LM names neither the class nor its size before it builds them. */
+/* Megatron-LM names neither the class nor its size before it builds them; of Bridge's providers the
+ * plain one and that of hybrid models are no MLA classes, whatever the switch says. */
 static bool is_mla_class(const rc_config *cfg)
 {
-    return cfg->multi_latent_attention ||
-           (cfg->config_class && strcmp(cfg->config_class, "MLATransformerConfig") == 0);
+    if (cfg->config_class && strcmp(cfg->config_class, "MLATransformerConfig") == 0)
+        return true;
+    return cfg->multi_latent_attention && !rc_core_is_plain_provider(cfg);
 }
 
 /* Members of the MLA class alone. A launcher does not hand them to the other one. */

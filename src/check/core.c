@@ -257,12 +257,16 @@ bool rc_core_has_expandable_segments(rc_core *core)
            (!IS_NULL(pytorch_alloc_conf) && HAS(pytorch_alloc_conf, mark));
 }
 
+bool rc_core_is_hybrid(const rc_core *core)
+{
+    return !IS_NULL(hybrid_override_pattern) || !IS_NULL(hybrid_layer_pattern);
+}
+
 bool rc_core_has_own_split(const rc_core *core)
 {
     return !IS_NULL(num_layers_in_first_pipeline_stage) ||
            !IS_NULL(num_layers_in_last_pipeline_stage) ||
-           !IS_NULL(pipeline_model_parallel_layout) || !IS_NULL(hybrid_override_pattern) ||
-           !IS_NULL(hybrid_layer_pattern);
+           !IS_NULL(pipeline_model_parallel_layout) || rc_core_is_hybrid(core);
 }
 
 bool rc_core_has_own_norms(const rc_core *core)

@@ -107,6 +107,7 @@ bool rc_core_has_graphs(const rc_core *core); /* by their impl or by the old swi
 /* A part of a layer ("attn", "mlp"): by its name, with the whole layer, or with the iteration. */
 bool rc_core_captures(rc_core *core, const char *module);
 bool rc_core_has_expandable_segments(rc_core *core);
+bool rc_core_is_hybrid(const rc_core *core); /* layers by a pattern */
 /* First or last stage, layout or hybrid pattern: layers are not dealt out evenly. */
 bool rc_core_has_own_split(const rc_core *core);
 /* Some norm is a module, which the label layernorm finds: in the local implementation, in MLA and before
@@ -203,6 +204,8 @@ bool rc_layout_read(rc_core *core, const rc_doc *doc, rc_layout *layout);
  * come before the core's and change what the class is handed */
 void rc_core_cli(rc_core *core);
 void rc_core_bridge(rc_core *core);
+/* The model is a class of Bridge that has none of the members of MLATransformerConfig. */
+bool rc_core_is_plain_provider(const rc_config *cfg);
 void rc_core_bridge_late(rc_core *core); /* what Bridge asks behind the class */
 void rc_core_overlap_recompute(rc_core *core);
 void rc_core_build(rc_core *core);

@@ -62,14 +62,16 @@ static void distributed_saved(rc_core *core)
         WARN(distribute_saved_without_tp);
 }
 
+/* Bridge makes a block's input require a gradient, in the newest release and of plain stacks. */
 static void adapters(rc_core *core)
 {
     bool is_skipping = (ON(fp8) || ON(fp4)) && IS(recompute_method, "block");
+    bool is_patched = SINCE("main") && !rc_core_is_hybrid(core);
     if (!ON(peft))
         return;
     if (rc_core_is_full(core) && is_skipping)
         WARN(block_window_shifts);
-    else if (rc_core_is_full(core))
+    else if (rc_core_is_full(core) && !is_patched)
         WARN(lora_full_recompute_no_input_grad);
     else if (RECOMPUTES("core_attn") || RECOMPUTES("mlp") || RECOMPUTES("moe") ||
              RECOMPUTES("shared_experts"))

@@ -22,11 +22,11 @@ static double unfused_parts(rc_core *core, const rc_sizes *sizes)
 
 static void unfused_activation(rc_core *core, const rc_sizes *sizes)
 {
-    bool is_gated = core->cfg->gated_linear_unit &&
-                    (IS(activation_func, "silu") || IS(activation_func, "gelu") ||
-                     IS(activation_func, "quick_gelu"));
+    bool is_gated =
+        ON(gated_linear_unit) && (IS(activation_func, "silu") || IS(activation_func, "gelu") ||
+                                  IS(activation_func, "quick_gelu"));
     if (!core->is_given[RC_CORE_bias_activation_fusion] || ON(bias_activation_fusion) ||
-        !is_gated || core->cfg->use_te_activation_func || rc_core_is_full(core))
+        !is_gated || ON(use_te_activation_func) || rc_core_is_full(core))
         return;
     double more = unfused_parts(core, sizes);
     WARN_LAYER(unfused_activation_keeps_more, more);
@@ -36,8 +36,7 @@ static void stored_input(rc_core *core)
 {
     bool is_unfused =
         core->is_given[RC_CORE_bias_activation_fusion] && !ON(bias_activation_fusion);
-    if (ON(activation_func_fp8_input_store) &&
-        (is_unfused || core->cfg->use_te_activation_func))
+    if (ON(activation_func_fp8_input_store) && (is_unfused || ON(use_te_activation_func)))
         WARN(fp8_input_store_unused);
 }
 

@@ -9,6 +9,12 @@ static bool is_provider(const rc_core *core, const char *name)
     return target->kind == RC_DOC_STRING && strstr(target->text, name) != NULL;
 }
 
+bool rc_core_is_plain_provider(const rc_config *cfg)
+{
+    const char *dot = cfg->model_target ? strrchr(cfg->model_target, '.') : NULL;
+    return dot && strcmp(dot, ".GPTModelProvider") == 0;
+}
+
 /* The list that the user gave, under its new or old name. */
 static rc_core_field named_list(const rc_core *core)
 {

@@ -1,6 +1,8 @@
 /* rules_build.c — settled settings that fail or are weakened when the model is built or run. */
 #include "check/core.h"
 
+#include <string.h>
+
 static void split(rc_core *core)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
@@ -38,7 +40,36 @@ static void refusals(rc_core *core)
         RAISE(build_mhc_no_moe_layer);
     if (RECOMPUTES("layernorm") && is_quantised && rc_core_is_delta_net(core))
         RAISE(build_norm_recompute_quantised_attention);
+    if (ON(multi_latent_attention) && !core->is_mla)
+        RAISE(build_mla_needs_its_class);
     overlap_refusals(core);
+}
+
+static bool is_fp32(const rc_core *core, rc_core_field field)
+{
+    const rc_doc *type = core->at[field];
+    return type->kind != RC_DOC_STRING || strstr(type->text, "32") != NULL;
+}
+
+/* What the optimizer's own class asserts. */
+static void optimizer(rc_core *core)
+{
+    bool is_sharded = ON(use_distributed_optimizer) || ON(ddp_use_distributed_optimizer) ||
+                      ON(use_megatron_fsdp);
+    bool is_said = core->framework == RC_FRAMEWORK_MEGATRON_LM ||
+                   core->is_given[RC_CORE_use_distributed_optimizer] ||
+                   core->is_given[RC_CORE_ddp_use_distributed_optimizer];
+    if (!ON(use_precision_aware_optimizer)) {
+        if (!is_fp32(core, RC_CORE_main_grads_dtype) ||
+            !is_fp32(core, RC_CORE_main_params_dtype) ||
+            !is_fp32(core, RC_CORE_exp_avg_dtype) || !is_fp32(core, RC_CORE_exp_avg_sq_dtype))
+            RAISE(optimizer_types_need_precision_aware);
+        return;
+    }
+    if (!IS(optimizer, "adam"))
+        RAISE(precision_aware_optimizer_needs_adam);
+    if (!is_sharded && is_said)
+        RAISE(precision_aware_optimizer_needs_distributed);
 }
 
 static void full_uniform(rc_core *core)
@@ -107,6 +138,7 @@ static void captured(rc_core *core)
 void rc_core_build(rc_core *core)
 {
     split(core);
+    optimizer(core);
     refusals(core);
     full(core);
     label_effects(core);

@@ -170,8 +170,23 @@ static void rope_fusion(rc_core *core)
         RAISE(rope_fusion_excludes_mla); /* 0.11 and 0.12 */
 }
 
+static void activation(rc_core *core)
+{
+    bool is_launched = core->framework == RC_FRAMEWORK_MEGATRON_LM;
+    bool is_known = is_launched || rc_core_is_settled(core, RC_CORE_activation_func);
+    bool is_swiglu = IS(activation_func, "silu") && ON(gated_linear_unit);
+    /* the launcher switches the fused gelu off where there is no bias */
+    bool is_fused = ON(bias_activation_fusion) &&
+                    (!is_launched || ON(gated_linear_unit) || ON(add_bias_linear));
+    if (ON(use_te_activation_func) && is_fused)
+        RAISE(te_activation_excludes_bias_fusion);
+    if (ON(activation_func_fp8_input_store) && is_known && !is_swiglu)
+        RAISE(fp8_input_store_needs_swiglu);
+}
+
 void rc_core_late_model(rc_core *core)
 {
+    activation(core);
     rope_fusion(core);
     if (ON(multi_latent_attention) && ON(rotary_interleaved))
         RAISE(mla_excludes_rotary_interleaved);

@@ -2,6 +2,8 @@
  * checks, which come last. */
 #include "check/core.h"
 
+#include <string.h>
+
 void rc_core_overlap_recompute(rc_core *core)
 {
     if (IS(recompute_granularity, "full"))
@@ -92,8 +94,27 @@ void rc_core_overlap(rc_core *core)
         WARN(warn_many_experts_without_router_dtype);
 }
 
+static bool is_gathering(const rc_doc *type)
+{
+    return type->kind == RC_DOC_STRING &&
+           (strcmp(type->text, "all_gather") == 0 || strcmp(type->text, "allgather") == 0);
+}
+
+static void sparse_attention(rc_core *core)
+{
+    if (!IS(experimental_attention_variant, "dsa"))
+        return;
+    if (ABOVE(context_parallel_size, 1))
+        RAISE(dsa_excludes_context_parallel); /* 0.16 to 0.18 */
+    if (ON(apply_rope_fusion))
+        RAISE(dsa_excludes_rope_fusion);
+    if (ABOVE(context_parallel_size, 1) && !is_gathering(core->at[RC_CORE_cp_comm_type]))
+        RAISE(dsa_context_parallel_gathers);
+}
+
 void rc_core_mla(rc_core *core)
 {
+    sparse_attention(core);
     if (!core->is_mla)
         return;
     if (ON(multi_latent_attention) && ON(apply_rope_fusion) && !IS(rope_type, "yarn"))

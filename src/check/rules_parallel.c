@@ -132,6 +132,10 @@ void rc_core_linear_attention(rc_core *core)
         RAISE(gdn_needs_linear_attention_fields);
     if (is_gdn)
         gated_delta_net(core);
+    bool is_biased = rc_core_is_settled(core, RC_CORE_add_bias_linear) ||
+                     core->framework == RC_FRAMEWORK_MEGATRON_LM; /* else a provider may know */
+    if (IS(experimental_attention_variant, "dsa") && is_biased && ON(add_bias_linear))
+        RAISE(dsa_excludes_linear_bias);
     /* fp8 divides the layers by the stages, to see how many may stay in bf16 */
     if (ON(fp8) && SINCE("0.12"))
         rc_core_divide(core, RC_CORE_num_layers, RC_CORE_pipeline_model_parallel_size,

@@ -131,8 +131,7 @@ static void find_layers(const rc_core *core, rc_sizes *out)
     double last = SIZE(num_layers_in_last_pipeline_stage), n_layers = SIZE(num_layers);
     double at_first = ON(account_for_embedding_in_pipeline_split);
     double at_last = ON(account_for_loss_in_pipeline_split);
-    if (!IS_NULL(hybrid_override_pattern) || !IS_NULL(hybrid_layer_pattern) ||
-        !core->is_given[RC_CORE_num_layers])
+    if (rc_core_is_hybrid(core) || !core->is_given[RC_CORE_num_layers])
         return; /* a layer there is an attention, an MLP or a mixer alone */
     double n_even = out->p - (first > 0.0) - (last > 0.0);
     double even = n_even > 0.0 ? (n_layers - first - last + at_first + at_last) / n_even : 0.0;
