@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 
+#include <recompute/config.h>
+
 #include <string.h>
 
 static const rc_option common_options[] = {
@@ -87,7 +89,7 @@ static rc_code add_option(rc_args *args, const rc_option *option, int argc, char
 rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena *mem,
                       rc_args *out, rc_error *err)
 {
-    *out = (rc_args){.format = RC_FORMAT_TEXT};
+    *out = (rc_args){.format = RC_FORMAT_TEXT, .command = command};
     RC_TRY(RC_NEW(mem, &out->words, argc + 1, err));
     RC_TRY(RC_NEW(mem, &out->names, argc + 1, err));
     RC_TRY(RC_NEW(mem, &out->values, argc + 1, err));
@@ -108,6 +110,33 @@ rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena
     }
     for (size_t i = 0; i < out->n_options; i++)
         rc_format_find(out->names[i] + 2, &out->format);
+    return RC_OK;
+}
+
+/* Is it a slip of one of our own options? A third of its letters may be wrong. */
+static bool is_slip_of(const char *word, const char *option)
+{
+    size_t most = (strlen(option) - 2) / 3;
+    return rc_text_distance(word, option) <= most;
+}
+
+/* Arguments of the trainer are not listed in full here, so an unknown one passes, unless it looks
+ * like an option of this command. */
+rc_code rc_args_refuse_slips(const rc_args *args, rc_error *err)
+{
+    char safe[80];
+    for (size_t i = 0; i < args->n_words; i++) {
+        const char *word = args->words[i];
+        bool is_flag = strncmp(word, "--", 2) == 0;
+        for (int k = 0; is_flag && k < RC_FIELD_COUNT; k++)
+            is_flag = strcmp(rc_field_find((rc_field)k)->flag, word) != 0;
+        for (size_t k = 0; is_flag && k < args->command->n_options; k++)
+            if (is_slip_of(word, args->command->options[k].name))
+                return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                               "unknown option %s, did you mean %s?",
+                               rc_text_printable(word, strlen(word), safe, sizeof safe),
+                               args->command->options[k].name);
+    }
     return RC_OK;
 }
 

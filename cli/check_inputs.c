@@ -5,6 +5,7 @@
  *        built-in model, then the file, then --with, then arguments and overrides; later wins
  */
 #include "check.h"
+#include "model.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -87,46 +88,6 @@ static rc_code add_file_or_folder(gatherer *work, const char *path, rc_error *er
     return RC_OK;
 }
 
-/* Is it a slip of one of our own options? A third of its letters may be wrong. */
-static bool is_slip_of(const char *word, const char *option)
-{
-    size_t most = (strlen(option) - 2) / 3;
-    return rc_text_distance(word, option) <= most;
-}
-
-/* Arguments of the trainer are not listed in full here, so an unknown one passes, unless it looks
- * like an option of this command. */
-static rc_code refuse_slips(const rc_args *args, rc_error *err)
-{
-    char safe[80];
-    for (size_t i = 0; i < args->n_words; i++) {
-        const char *word = args->words[i];
-        bool is_flag = strncmp(word, "--", 2) == 0;
-        for (int k = 0; is_flag && k < RC_FIELD_COUNT; k++)
-            is_flag = strcmp(rc_field_find((rc_field)k)->flag, word) != 0;
-        for (size_t k = 0; is_flag && k < rc_command_check.n_options; k++)
-            if (is_slip_of(word, rc_command_check.options[k].name))
-                return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                               "unknown option %s, did you mean %s?",
-                               rc_text_printable(word, strlen(word), safe, sizeof safe),
-                               rc_command_check.options[k].name);
-    }
-    return RC_OK;
-}
-
-static rc_code add_presets(const rc_args *args, gatherer *work, rc_error *err)
-{
-    const char *name;
-    RC_TRY(RC_NEW(work->mem, &work->plan->presets, args->n_options + args->n_words + 1, err));
-    for (size_t i = 0; (name = rc_args_find_nth(args, "--model", i)) != NULL; i++) {
-        const char *const words[] = {"--model", name};
-        rc_inputs one;
-        RC_TRY(rc_inputs_read_settings(words, 2, work->mem, &one, err));
-        work->plan->presets[work->plan->n_presets++] = one.at[0];
-    }
-    return RC_OK;
-}
-
 static rc_code add_with(const rc_args *args, gatherer *work, rc_error *err)
 {
     const char *path;
@@ -145,8 +106,8 @@ rc_code rc_check_plan_make(const rc_args *args, rc_arena *mem, rc_check_plan *ou
     gatherer work = {out, mem};
     rc_inputs said;
     *out = (rc_check_plan){0};
-    RC_TRY(refuse_slips(args, err));
-    RC_TRY(add_presets(args, &work, err));
+    RC_TRY(rc_args_refuse_slips(args, err));
+    RC_TRY(rc_model_presets(args, mem, &out->presets, &out->n_presets, err));
     RC_TRY(add_with(args, &work, err));
     RC_TRY(rc_inputs_read_settings(args->words, args->n_words, mem, &said, err));
     out->settings = said.at;

@@ -26,6 +26,7 @@ typedef struct rc_args {
     const char **values;
     size_t n_options;
     rc_format format; /* a row of src/defs/formats.def: --json --csv ...; text otherwise */
+    const struct rc_command *command;
 } rc_args;
 
 typedef struct rc_command {
@@ -51,6 +52,10 @@ const char *rc_args_find_nth(const rc_args *args, const char *name, size_t k);
 RC_MUST_CHECK
 rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena *mem,
                       rc_args *out, rc_error *err);
+
+/* Among the words, of a command that takes foreign flags: refuses what looks like an option of its own. */
+RC_MUST_CHECK
+rc_code rc_args_refuse_slips(const rc_args *args, rc_error *err);
 
 /* Prints the source line and carets under what is meant; nothing where the line is unknown. */
 void rc_line_print(const rc_where *where, FILE *to);

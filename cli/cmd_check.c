@@ -4,7 +4,7 @@
  * gives  findings, for people or as JSON or SARIF; the exit status says whether any of them counts
  */
 #include "check.h"
-#include "cli.h"
+#include "model.h"
 
 #include "base/text.h"
 
@@ -109,20 +109,11 @@ static rc_code print_fix(job *work, const rc_check_inputs *inputs, rc_subject *s
     return RC_OK;
 }
 
-static bool wants(const char *dump, const char *noun)
-{
-    size_t n = strlen(noun);
-    for (const char *at = dump; at && *at; at += strcspn(at, ","), at += *at == ',')
-        if (strncmp(at, noun, n) == 0 && (at[n] == ',' || at[n] == '\0'))
-            return true;
-    return false;
-}
-
 static void print_dumps(const char *dump, const rc_subject *subject, FILE *to)
 {
-    if (wants(dump, "config"))
+    if (rc_dump_wants(dump, "config"))
         rc_config_print(subject->cfg, to);
-    if (wants(dump, "check"))
+    if (rc_dump_wants(dump, "check"))
         rc_check_print(subject->check, to);
 }
 
@@ -227,7 +218,7 @@ static const rc_option options[] = {
      false},
     {"--with", "FILE", "combined with every file named, over its settings; may be repeated",
      true},
-    {"--model", "NAME", "a built-in model under the settings; `recompute list models`", false},
+    RC_MODEL_OPTION,
     {"--origins", NULL, "print every value that is set, and where it came from", false},
     {"--dump", "NOUN,...", "print nouns on the way: config, check", false},
     {"--strict", NULL, "warnings count: exit status 1, and --fix mends them too", false},

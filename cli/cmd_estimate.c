@@ -12,6 +12,7 @@ static const rc_option options[] = {
     {"--settings", NULL, "price every recompute setting of this model, cheapest first", false},
     {"--timeline", NULL, "live bytes at every instruction of the step", false},
     {"--svg", "FILE", "draw the timeline: memory over the step, stacked by category", false},
+    RC_MODEL_OPTION,
     RC_DUMP_OPTION,
 };
 
@@ -52,6 +53,16 @@ static rc_code check_budget(const rc_model *model, rc_arena *mem, int *status, r
     return RC_OK;
 }
 
+/* Megatron's jobs are of 16 bits, and people ask for their memory; what is trained here is not. */
+static void note_precision(const rc_config *cfg)
+{
+    if (cfg->bf16 || cfg->fp16)
+        fprintf(stderr,
+                "note: these are the figures of %s; `recompute train` computes in float32 "
+                "(%s=false)\n",
+                cfg->bf16 ? "bfloat16" : "float16", cfg->bf16 ? "model.bf16" : "model.fp16");
+}
+
 static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
 {
     rc_model model = {0};
@@ -59,6 +70,8 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     rc_table *table;
     RC_TRY(rc_model_read(args, mem, &model, err));
     RC_TRY(rc_model_make(&model, rc_args_find(args, "--dump"), mem, err));
+    rc_model_note_passed_over(model.cfg);
+    note_precision(model.cfg);
     if (rc_args_find(args, "--settings")) {
         rc_plan *plan;
         int64_t budget = model.cfg->memory_budget;
@@ -81,20 +94,30 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
 
 const rc_command rc_command_estimate = {
     .name = "estimate",
-    .usage = "recompute estimate [CONFIG.yaml] [key=value ...] [options]",
-    .about = "Tells what `recompute train` of this config will take, to the byte, without "
-             "running it:\n"
-             "the peak, in which phase, layer and op it is, what is alive there by category "
-             "and label,\n"
-             "model state, and what recompute adds in FLOPs.\n"
-             "\n"
-             "  recompute estimate gpt.yaml model.recompute_granularity=full \\\n"
-             "      model.recompute_method=uniform model.recompute_num_layers=1\n"
-             "  recompute estimate gpt.yaml --settings          which setting is cheapest\n"
-             "  recompute estimate gpt.yaml --svg memory.svg    a picture of the step\n"
-             "\n"
-             "exit status: 0; 1 when engine.memory_budget is set and not met; 2 bad input.",
+    .usage =
+        "recompute estimate [CONFIG] [--model NAME] [key=value ...] [--megatron-flag ...] [options]",
+    .about =
+        "Tells what `recompute train` of this config will take, to the byte, without "
+        "running it:\n"
+        "the peak, in which phase, layer and op it is, what is alive there by category "
+        "and label,\n"
+        "model state, and what recompute adds in FLOPs. CONFIG is Megatron Bridge's YAML, "
+        "Megatron-LM's\n"
+        "arguments or script, or Hugging Face's config.json. Arguments that mean nothing here "
+        "(logging,\n"
+        "checkpoint formats) are passed over with a note; what the engine does not model "
+        "(experts,\n"
+        "parallel sizes above 1) is refused by name.\n"
+        "\n"
+        "  recompute estimate gpt.yaml model.recompute_granularity=full \\\n"
+        "      model.recompute_method=uniform model.recompute_num_layers=1\n"
+        "  recompute estimate --model llama3-8b model.seq_length=2048 train.micro_batch_size=1\n"
+        "  recompute estimate gpt.yaml --settings          which setting is cheapest\n"
+        "  recompute estimate gpt.yaml --svg memory.svg    a picture of the step\n"
+        "\n"
+        "exit status: 0; 1 when engine.memory_budget is set and not met; 2 bad input; 4 not modelled here.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .takes_foreign_flags = true,
     .run = run,
 };

@@ -18,6 +18,7 @@ static const rc_option options[] = {
     {"--dump", "NOUN,...",
      "print nouns on the way: config, data, graph, policy, schedule, cost", false},
     {"--quiet", NULL, "no progress, only the result", false},
+    RC_MODEL_OPTION,
 };
 
 /* A signal handler can reach nothing but a global: C gives it no argument. */
@@ -123,6 +124,7 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     (void)status;
     RC_TRY(rc_model_read(args, mem, &model, err));
     RC_TRY(rc_training_open(model.cfg, mem, &training, err));
+    rc_model_note_passed_over(model.cfg);
     rc_code code = dump_nouns(training, args, mem, err);
     if (code == RC_OK && rc_args_find(args, "--dry-run"))
         code = report_plan(training, args, mem, err);
@@ -134,7 +136,8 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
 
 const rc_command rc_command_train = {
     .name = "train",
-    .usage = "recompute train CONFIG.yaml [key=value ...] [options]",
+    .usage =
+        "recompute train CONFIG [--model NAME] [key=value ...] [--megatron-flag ...] [options]",
     .about =
         "Trains a GPT or Llama-style model on the CPU, with any recompute setting of Megatron "
         "and\n"
@@ -177,5 +180,6 @@ const rc_command rc_command_train = {
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .has_threads = true,
+    .takes_foreign_flags = true,
     .run = run,
 };

@@ -12,41 +12,58 @@
 /* Vocabulary of text read as bytes: 256 and the end of a document. */
 enum { BYTES_VOCAB = 257 };
 
-static bool is_override(const char *word)
+rc_code rc_model_presets(const rc_args *args, rc_arena *mem, rc_input **out, size_t *n,
+                         rc_error *err)
 {
-    return strchr(word, '=') != NULL || word[0] == '~';
+    const char *name;
+    *n = 0;
+    RC_TRY(RC_NEW(mem, out, args->n_options + args->n_words + 1, err));
+    for (size_t i = 0; (name = rc_args_find_nth(args, "--model", i)) != NULL; i++) {
+        const char *const words[] = {"--model", name};
+        rc_inputs one;
+        RC_TRY(rc_inputs_read_settings(words, 2, mem, &one, err));
+        (*out)[(*n)++] = one.at[0];
+    }
+    return RC_OK;
+}
+
+void rc_model_note_passed_over(const rc_config *cfg)
+{
+    size_t n = 0;
+    char safe[80];
+    for (size_t i = 0; i < cfg->n_unknown; i++) {
+        const rc_unknown_key *key = &cfg->unknown[i];
+        if (key->fault != RC_KEY_LISTED)
+            continue;
+        rc_text_printable(key->path, strlen(key->path), safe, sizeof safe);
+        fprintf(stderr, "%s%s",
+                n++ ? " " : "note: means nothing here and is passed over: ", safe);
+    }
+    if (n)
+        fputc('\n', stderr);
 }
 
 rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
 {
-    const char **overrides;
-    rc_input *inputs;
-    size_t n_inputs = 0, n_overrides = 0;
-    RC_TRY(RC_NEW(mem, &overrides, args->n_words + 1, err));
-    RC_TRY(RC_NEW(mem, &inputs, args->n_words + 1, err));
-    for (size_t i = 0; i < args->n_words; i++) {
-        rc_doc *doc;
-        if (is_override(args->words[i])) {
-            overrides[n_overrides++] = args->words[i];
-            continue;
-        }
-        RC_TRY(rc_doc_read(args->words[i], mem, &doc, err));
-        inputs[n_inputs++] = (rc_input){doc, RC_FROM_FILE};
-    }
-    if (n_overrides) {
-        rc_doc *doc;
-        RC_TRY(rc_override_read(overrides, n_overrides, mem, &doc, err));
-        inputs[n_inputs++] = (rc_input){doc, RC_FROM_OVERRIDE};
-    }
-    if (n_inputs == 0)
+    rc_inputs said;
+    rc_input *all;
+    size_t n;
+    RC_TRY(rc_args_refuse_slips(args, err));
+    RC_TRY(rc_model_presets(args, mem, &all, &n, err));
+    RC_TRY(rc_inputs_read(args->words, args->n_words, mem, &said, err));
+    for (size_t i = 0; i < said.n; i++)
+        all[n++] = said.at[i];
+    if (n == 0)
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                       "no config: give a YAML file, or settings such as model.num_layers=4");
-    RC_TRY(rc_config_make(inputs, n_inputs, mem, &out->cfg, err));
+                       "no config: give a YAML file, --model NAME, Megatron-LM arguments, or "
+                       "settings such as model.num_layers=4");
+    RC_TRY(rc_config_make(all, n, mem, &out->cfg, err));
     RC_TRY(rc_config_refuse_unknown(out->cfg, err));
+    RC_TRY(rc_train_refuse_model(out->cfg, err));
     return rc_check_refuse_errors(out->cfg, mem, err);
 }
 
-static bool wants(const char *dump, const char *noun)
+bool rc_dump_wants(const char *dump, const char *noun)
 {
     size_t n = strlen(noun);
     for (const char *at = dump; at && *at; at += strcspn(at, ","), at += *at == ',')
@@ -87,21 +104,21 @@ rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *
     int n_threads;
     RC_TRY(check_dump(dump, err));
     RC_TRY(rc_train_threads(out->cfg, &n_threads, err));
-    if (wants(dump, "config"))
+    if (rc_dump_wants(dump, "config"))
         rc_config_print(out->cfg, stdout);
     RC_TRY(rc_setting_make(out->cfg, &out->setting, err));
     RC_TRY(rc_graph_make(out->cfg, RC_PROFILE_ENGINE, BYTES_VOCAB, mem, &out->graph, err));
     note_inert_labels(out);
-    if (wants(dump, "graph"))
+    if (rc_dump_wants(dump, "graph"))
         rc_graph_print(out->graph, stdout);
     RC_TRY(rc_policy_make(out->graph, &out->setting, mem, &out->policy, err));
-    if (wants(dump, "policy"))
+    if (rc_dump_wants(dump, "policy"))
         rc_policy_print(out->policy, stdout);
     RC_TRY(rc_schedule_make(out->policy, n_threads, mem, &out->schedule, err));
-    if (wants(dump, "schedule"))
+    if (rc_dump_wants(dump, "schedule"))
         rc_schedule_print(out->schedule, stdout);
     RC_TRY(rc_cost_make(out->schedule, mem, &out->cost, err));
-    if (wants(dump, "cost"))
+    if (rc_dump_wants(dump, "cost"))
         rc_cost_print(out->cost, stdout);
     return RC_OK;
 }

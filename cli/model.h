@@ -17,17 +17,35 @@ typedef struct rc_model {
     rc_cost *cost;
 } rc_model;
 
-/* Words of a command line: config files and key=value overrides, later ones winning.
- * errors  RC_E_INPUT without a file and without overrides, for unknown keys, and for settings that
- *         Megatron refuses */
+/* The built-in models of --model, in their order: *out has room for args->n_words inputs more. */
+RC_MUST_CHECK
+rc_code rc_model_presets(const rc_args *args, rc_arena *mem, rc_input **out, size_t *n,
+                         rc_error *err);
+
+/* --model, then the words of a command line: config files, Megatron-LM arguments and key=value
+ * overrides, later ones winning.
+ * errors  RC_E_INPUT without any, for unknown keys, and for settings that Megatron refuses;
+ *         RC_E_UNSUPPORTED for a model that the engine cannot compute */
 RC_MUST_CHECK
 rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err);
+
+/* Tells on standard error which arguments of Megatron-LM mean nothing here. */
+void rc_model_note_passed_over(const rc_config *cfg);
 
 /* From out->cfg to out->cost, in the engine profile. Prints to standard output what `dump` names
  * ("graph,policy,schedule,cost"; NULL nothing) as each noun is made, and to standard
  * error which labels of the setting act on no layer. */
 RC_MUST_CHECK
 rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *err);
+
+/* Does a comma-separated list hold the noun? `dump` may be NULL. */
+bool rc_dump_wants(const char *dump, const char *noun);
+
+#define RC_MODEL_OPTION                                                                        \
+    {                                                                                          \
+        "--model", "NAME", "a built-in model under the settings; `recompute list models`",     \
+            false                                                                              \
+    }
 
 #define RC_DUMP_OPTION                                                                         \
     {                                                                                          \

@@ -20,6 +20,15 @@ RC_MUST_CHECK
 RC_API rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err);
 
 /**
+ * Refuses what the engine would leave out of the model (src/defs/engine_lacks.def): experts, parallel
+ * sizes above 1, ... For who computes a model without training it; rc_training_open asks it too.
+ *
+ * errors  RC_E_UNSUPPORTED naming the setting; RC_E_INPUT for a vocabulary that only a tokenizer knows
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_train_refuse_model(const rc_config *cfg, rc_error *err);
+
+/**
  * Prepares a run.
  *
  * takes   cfg   every section; borrowed

@@ -80,10 +80,16 @@ void rc_maker_forget_value(rc_maker *maker, rc_field field)
     cfg->n_unknown = n;
 }
 
+/* Megatron-LM knows the argument: whether it matters here is for whoever uses the config to say. */
+static bool is_no_slip(const rc_unknown_key *key)
+{
+    return key->fault == RC_KEY_NO_CHOICE || key->fault == RC_KEY_LISTED;
+}
+
 rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
 {
     size_t first = 0;
-    while (first < cfg->n_unknown && cfg->unknown[first].fault == RC_KEY_NO_CHOICE)
+    while (first < cfg->n_unknown && is_no_slip(&cfg->unknown[first]))
         first++;
     if (first == cfg->n_unknown)
         return RC_OK;
@@ -94,10 +100,6 @@ rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
         return RC_FAIL(err, RC_E_INPUT, unknown->where,
                        "the value of %s is known only when the job starts; give it as an "
                        "override",
-                       path);
-    if (unknown->fault == RC_KEY_LISTED)
-        return RC_FAIL(err, RC_E_INPUT, unknown->where,
-                       "%s is an argument of Megatron-LM that means nothing here; leave it out",
                        path);
     const char *nearest = unknown->instead ? unknown->instead : rc_field_nearest(unknown->path);
     if (!nearest)

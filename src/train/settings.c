@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "train/settings.h"
 
+#include "train/lacks.h"
+
 #include <recompute/train.h>
 
 #include "base/num.h"
@@ -47,12 +49,6 @@ static rc_code check_real(const rc_config *cfg, rc_field field, double value, bo
     return RC_OK;
 }
 
-static rc_code unsupported(const rc_config *cfg, rc_field field, const char *why, rc_error *err)
-{
-    return RC_FAIL(err, RC_E_UNSUPPORTED, where_of(cfg, field),
-                   "%s: unsupported by the engine; %s", rc_field_find(field)->key, why);
-}
-
 static rc_code refuse_unsupported(const rc_config *cfg, rc_error *err)
 {
     const struct {
@@ -66,23 +62,13 @@ static rc_code refuse_unsupported(const rc_config *cfg, rc_error *err)
          "attention reaches over document ends, set it to false"},
         {RC_FIELD_bf16, cfg->bf16, "it computes in float32, set it to false"},
         {RC_FIELD_fp16, cfg->fp16, "it computes in float32, set it to false"},
-        {RC_FIELD_tensor_model_parallel_size, cfg->tensor_model_parallel_size != 1,
-         "it trains in one process, set it to 1"},
-        {RC_FIELD_pipeline_model_parallel_size, cfg->pipeline_model_parallel_size != 1,
-         "it trains in one process, set it to 1"},
-        {RC_FIELD_context_parallel_size, cfg->context_parallel_size != 1,
-         "it trains in one process, set it to 1"},
-        {RC_FIELD_expert_model_parallel_size, cfg->expert_model_parallel_size != 1,
-         "it trains in one process, set it to 1"},
-        {RC_FIELD_sequence_parallel, cfg->sequence_parallel,
-         "it trains in one process, set it to false"},
         {RC_FIELD_optimizer, !cfg->optimizer || strcmp(cfg->optimizer, "adam") != 0,
          "the one optimizer is adam"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].is_asked)
-            return unsupported(cfg, rows[i].field, rows[i].why, err);
-    return RC_OK;
+            return rc_train_unsupported(cfg, rows[i].field, rows[i].why, err);
+    return rc_train_refuse_run(cfg, err);
 }
 
 static rc_code check_numbers(const rc_config *cfg, rc_error *err)
