@@ -137,11 +137,23 @@ static void virtual_stages(rc_core *core)
         RAISE(cli_vpp_needs_pipeline);
 }
 
+/* The older switch sets the type behind the check of multi-token prediction. */
+static bool is_rope_too_late(const rc_core *core)
+{
+    const rc_where *type = &core->given[RC_CORE_position_embedding_type]->where;
+    const rc_where *older = &core->given[RC_CORE_use_rotary_position_embeddings]->where;
+    return ON(use_rotary_position_embeddings) && type->line == older->line &&
+           type->col == older->col;
+}
+
 static void multi_token_prediction(rc_core *core)
 {
-    if (ON(mtp_num_layers) && !IS(position_embedding_type, "rope") &&
-        !IS(position_embedding_type, "none"))
+    bool has_type = IS(position_embedding_type, "none") ||
+                    (IS(position_embedding_type, "rope") && !is_rope_too_late(core));
+    if (ON(mtp_num_layers) && !has_type)
         RAISE(cli_mtp_position_embedding);
+    if (ON(use_rotary_position_embeddings))
+        rc_core_give_text(core, RC_CORE_position_embedding_type, "rope");
 }
 
 static void precision(rc_core *core)
