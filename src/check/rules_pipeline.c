@@ -102,7 +102,7 @@ static bool read_layout(rc_core *core, const rc_doc *doc, rc_layout *stages)
         rc_core_crash_at(core, RC_RULE_python_type_error, RC_CORE_pipeline_model_parallel_size);
     if (!is_read && size->i > 0)
         RAISE(pp_layout_malformed);
-    return size->kind != RC_DOC_FLOAT && size->i != 0;
+    return size->kind != RC_DOC_FLOAT;
 }
 
 static bool is_layout_virtual(rc_core *core, double n_virtual)
@@ -114,9 +114,10 @@ static bool is_layout_virtual(rc_core *core, double n_virtual)
 static void layout(rc_core *core)
 {
     rc_layout stages;
-    if (!read_layout(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages))
-        return;
     int64_t n_ranks_given = core->at[RC_CORE_pipeline_model_parallel_size]->i;
+    if (!read_layout(core, core->at[RC_CORE_pipeline_model_parallel_layout], &stages) ||
+        n_ranks_given == 0) /* refused there */
+        return;
     if (!is_layout_virtual(core, (double)((int64_t)stages.n_rows / n_ranks_given)))
         RAISE(pp_layout_vpp_mismatch);
     if (n_ranks_given < 0 || stages.n_layers == 0) { /* no rank, no layer: no first one */

@@ -122,6 +122,9 @@ static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_tex
         rc_core_field field = field_given(core, named);
         if (field == last || (!core->is_given[field] && n_named >= 2))
             continue; /* an older name stands for both */
+        if (field == RC_CORE_recompute_modules && !core->is_given[field] &&
+            rc_core_is_full(core))
+            continue; /* full has no labels */
         last = field;
         RC_TRY(rc_text_printf(text, err, "%s%s is ", n_named++ ? ", " : "",
                               rc_core_field_find(field)->name));
@@ -131,7 +134,10 @@ static rc_code say_values(const rc_core *core, const rc_rule_facts *rule, rc_tex
         }
         RC_TRY(rc_say_value(text, is_change ? core->written[field] : core->given[field], err));
         if (!core->is_given[field])
-            RC_TRY(rc_text_printf(text, err, " by default"));
+            RC_TRY(rc_text_printf(text, err,
+                                  core->given[field] != core->written[field]
+                                      ? " by other settings"
+                                      : " by default"));
     }
     return rc_text_printf(text, err, "%s", n_named ? ": " : "");
 }
