@@ -332,9 +332,10 @@ static rc_code op_marked_list(rc_pickle *p, const unsigned char *arg)
     return push_list(p, items, n);
 }
 
-static rc_code odd_items(rc_pickle *p)
+static rc_code take_pairs(rc_pickle *p, const rc_pv **items, size_t *n)
 {
-    return rc_pickle_refuse(p, RC_REFUSAL_STACK, "a key without a value");
+    RC_TRY(take_marked(p, items, n));
+    return *n % 2 ? rc_pickle_refuse(p, RC_REFUSAL_STACK, "a key without a value") : RC_OK;
 }
 
 static rc_code op_marked_dict(rc_pickle *p, const unsigned char *arg)
@@ -342,22 +343,24 @@ static rc_code op_marked_dict(rc_pickle *p, const unsigned char *arg)
     (void)arg;
     const rc_pv *items = NULL;
     size_t n = 0;
-    RC_TRY(take_marked(p, &items, &n));
-    if (n % 2)
-        return odd_items(p);
+    RC_TRY(take_pairs(p, &items, &n));
     rc_pv v;
     RC_TRY(rc_pickle_new_object(p, RC_OBJ_DICT_NEW, &v));
     RC_TRY(rc_pickle_set_items(p, v, items, n));
     return rc_pickle_push(p, v);
 }
 
+static rc_code append_to_top(rc_pickle *p, const rc_pv *items, size_t n)
+{
+    rc_pv *list = top(p);
+    return list ? rc_pickle_append(p, *list, items, n) : underflow(p);
+}
 static rc_code op_append(rc_pickle *p, const unsigned char *arg)
 {
     (void)arg;
     const rc_pv *items = NULL;
     RC_TRY(take_top(p, 1, &items));
-    rc_pv *list = top(p);
-    return list ? rc_pickle_append(p, *list, items, 1) : underflow(p);
+    return append_to_top(p, items, 1);
 }
 static rc_code op_appends(rc_pickle *p, const unsigned char *arg)
 {
@@ -365,8 +368,7 @@ static rc_code op_appends(rc_pickle *p, const unsigned char *arg)
     const rc_pv *items = NULL;
     size_t n = 0;
     RC_TRY(take_marked(p, &items, &n));
-    rc_pv *list = top(p);
-    return list ? rc_pickle_append(p, *list, items, n) : underflow(p);
+    return append_to_top(p, items, n);
 }
 static rc_code op_setitem(rc_pickle *p, const unsigned char *arg)
 {
@@ -381,9 +383,7 @@ static rc_code op_setitems(rc_pickle *p, const unsigned char *arg)
     (void)arg;
     const rc_pv *items = NULL;
     size_t n = 0;
-    RC_TRY(take_marked(p, &items, &n));
-    if (n % 2)
-        return odd_items(p);
+    RC_TRY(take_pairs(p, &items, &n));
     rc_pv *dict = top(p);
     if (!dict)
         return underflow(p);

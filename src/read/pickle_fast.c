@@ -286,29 +286,40 @@ static bool is_whole(draft *d)
     return e->size_bytes >= 0 && e->size_bytes <= (int64_t)1 << 48;
 }
 
+/* The put of a new dict and the mark behind it. NULL, here and below: something else stands there. */
+static inline cursor read_begin(draft *d, cursor at, uint32_t self)
+{
+    d->n_objects = 1;
+    at = read_put(d, at + 1, self);
+    return at && *at == '(' ? at + 1 : NULL;
+}
+
+/* The next key of that dict, a string the machine knows, up to `most`. */
+static inline cursor read_key(const rc_pickle *p, const draft *d, cursor at, uint32_t most,
+                              uint32_t *key)
+{
+    size_t i;
+    uint32_t word;
+    if (at > d->last || !is_get(at))
+        return NULL;
+    at = read_get(p, at, &i, &word);
+    *key = word >> 4;
+    return (word & 15) != RC_PV_STRING || *key > most || at > d->last ? NULL : at;
+}
+
 static cursor read_event(rc_pickle *p, draft *d, cursor at)
 {
     uint32_t self = rc_word_make(RC_PV_OBJECT, (uint32_t)p->n_objects);
-    d->n_objects = 1;
-    at = read_put(d, at + 1, self);
-    if (*at != '(')
-        return NULL;
-    at++;
-    while (*at != 'u') {
-        size_t i;
-        uint32_t word;
-        if (at > d->last || !is_get(at))
-            return NULL;
-        at = read_get(p, at, &i, &word);
-        uint32_t key = word >> 4;
-        if ((word & 15) != RC_PV_STRING || key > RC_KEY_FRAMES || at > d->last)
+    uint32_t key;
+    at = read_begin(d, at, self);
+    while (at && *at != 'u') {
+        at = read_key(p, d, at, RC_KEY_FRAMES, &key);
+        if (!at)
             return NULL;
         d->keys |= 1u << key;
         at = read_value(p, d, at, key);
-        if (!at)
-            return NULL;
     }
-    if (at > d->last || !is_whole(d))
+    if (!at || at > d->last || !is_whole(d))
         return NULL;
     return read_put(d, at + 1, self);
 }
@@ -321,16 +332,22 @@ static rc_code commit_puts(rc_pickle *p, const draft *d)
     return RC_OK;
 }
 
+/* The draft's containers, the first of them on the stack. */
+static rc_code commit_objects(rc_pickle *p, const draft *d)
+{
+    rc_pv self = rc_pv_make(RC_PV_OBJECT, p->n_objects);
+    for (size_t i = 0; i < d->n_objects; i++)
+        rc_words_set(&p->objects, p->n_objects++, d->object[i]);
+    RC_TRY(commit_puts(p, d));
+    return rc_pickle_push(p, self);
+}
+
 /* The draft becomes part of the machine. */
 static rc_code commit(rc_pickle *p, draft *d, uint32_t i_trace)
 {
     rc_pickle_trace *trace = rc_pickle_trace_at(p, i_trace);
     d->object[0] = rc_word_make(RC_OBJ_EVENT, (uint32_t)trace->n_given & ((1u << 28) - 1));
-    rc_pv self = rc_pv_make(RC_PV_OBJECT, p->n_objects);
-    for (size_t i = 0; i < d->n_objects; i++)
-        rc_words_set(&p->objects, p->n_objects++, d->object[i]);
-    RC_TRY(commit_puts(p, d));
-    RC_TRY(rc_pickle_push(p, self));
+    RC_TRY(commit_objects(p, d));
     return rc_pickle_give_event(p, i_trace, &d->event);
 }
 
@@ -421,27 +438,17 @@ static cursor read_block(rc_pickle *p, draft *d, cursor at, rc_snapshot_block *b
                             (uint64_t)1 << RC_KEY_STATE | (uint64_t)1 << RC_KEY_FRAMES;
     uint32_t self = rc_word_make(RC_PV_OBJECT, (uint32_t)p->n_objects);
     uint64_t keys = 0;
-    d->n_objects = 1;
-    at = read_put(d, at + 1, self);
-    if (*at != '(')
-        return NULL;
-    at++;
-    while (*at != 'u') {
-        size_t i;
-        uint32_t word;
-        if (at > d->last || !is_get(at))
-            return NULL;
-        at = read_get(p, at, &i, &word);
-        uint32_t key = word >> 4;
-        if ((word & 15) != RC_PV_STRING || key > RC_KEY_STATE || at > d->last)
+    uint32_t key;
+    at = read_begin(d, at, self);
+    while (at && *at != 'u') {
+        at = read_key(p, d, at, RC_KEY_STATE, &key);
+        if (!at)
             return NULL;
         keys |= (uint64_t)1 << key;
         at = read_block_value(p, d, at, key, block);
-        if (!at)
-            return NULL;
     }
     block->stack = d->event.stack;
-    return at > d->last || (keys & needed) != needed ? NULL : read_put(d, at + 1, self);
+    return !at || at > d->last || (keys & needed) != needed ? NULL : read_put(d, at + 1, self);
 }
 
 static rc_code run_block(rc_pickle *p, bool *is_done)
@@ -458,13 +465,9 @@ static rc_code run_block(rc_pickle *p, bool *is_done)
     RC_TRY(rc_pages_add(&p->blocks, &elem, p->err));
     *(rc_snapshot_block *)elem = block;
     d.object[0] = rc_word_make(RC_OBJ_BLOCK, (uint32_t)p->blocks.n - 1);
-    rc_pv self = rc_pv_make(RC_PV_OBJECT, p->n_objects);
-    for (size_t i = 0; i < d.n_objects; i++)
-        rc_words_set(&p->objects, p->n_objects++, d.object[i]);
-    RC_TRY(commit_puts(p, &d));
     p->at = at;
     *is_done = true;
-    return rc_pickle_push(p, self);
+    return commit_objects(p, &d);
 }
 
 /* ---- frames ---- */
@@ -474,19 +477,11 @@ static cursor read_frame(rc_pickle *p, draft *d, cursor at, rc_snapshot_frame *f
 {
     const uint32_t needed = 1u << RC_KEY_NAME | 1u << RC_KEY_FILENAME | 1u << RC_KEY_LINE;
     uint32_t self = rc_word_make(RC_PV_OBJECT, (uint32_t)p->n_objects);
-    d->n_objects = 1;
-    at = read_put(d, at + 1, self);
-    if (*at != '(')
-        return NULL;
-    at++;
-    while (*at != 'u') {
-        size_t i;
-        uint32_t word;
-        if (at > d->last || !is_get(at))
-            return NULL;
-        at = read_get(p, at, &i, &word);
-        uint32_t key = word >> 4;
-        if ((word & 15) != RC_PV_STRING || key > RC_KEY_LINE || at > d->last)
+    uint32_t key;
+    at = read_begin(d, at, self);
+    while (at && *at != 'u') {
+        at = read_key(p, d, at, RC_KEY_LINE, &key);
+        if (!at)
             return NULL;
         if (key == RC_KEY_NAME)
             at = read_text(p, d, at, &frame->name);
@@ -494,11 +489,9 @@ static cursor read_frame(rc_pickle *p, draft *d, cursor at, rc_snapshot_frame *f
             at = read_text(p, d, at, &frame->filename);
         else
             at = key == RC_KEY_LINE ? read_int(at, &frame->line) : NULL;
-        if (!at)
-            return NULL;
         d->keys |= 1u << key;
     }
-    return at > d->last || d->keys != needed ? NULL : read_put(d, at + 1, self);
+    return !at || at > d->last || d->keys != needed ? NULL : read_put(d, at + 1, self);
 }
 
 static rc_code run_frame(rc_pickle *p, bool *is_done)
