@@ -100,10 +100,11 @@ static rc_code save(const char *folder, const rc_state *state, const rc_checkpoi
         (void)cleaned; /* the failure to tell is the first one */
         return code;
     }
-    bool is_again = rc_path_exists(made);
-    RC_TRY(rc_path_remove_folder(old, err));
-    if (is_again)
+    /* Where there is no `made`, `old` may be the one checkpoint that the pointer means. */
+    if (rc_path_exists(made)) {
+        RC_TRY(rc_path_remove_folder(old, err));
         RC_TRY(rc_path_rename(made, old, err));
+    }
     RC_TRY(rc_path_rename(making, made, err));
     RC_TRY(save_pointer(folder, state->iteration, tmp, err));
     return rc_path_remove_folder(old, err);
