@@ -89,9 +89,10 @@ rc_code rc_check_explain(const char *id, bool is_json, FILE *to, rc_error *err)
     if (!rule) {
         const char *nearest = rc_rule_nearest(id, nearest_buf);
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                       "no rule is called %s%s%s; `recompute list rules` prints them",
+                       "no rule is called %s%s%s%s `recompute list rules` prints them",
                        rc_text_printable(id, strlen(id), safe, sizeof safe),
-                       nearest ? ", did you mean " : "", nearest ? nearest : "");
+                       nearest ? ", did you mean " : "", nearest ? nearest : "",
+                       nearest ? "?" : ";");
     }
     if (is_json)
         write_json(rule, to);

@@ -129,10 +129,24 @@ static rc_code add_warning(const rc_core *core, const rc_hit *hit, rc_check *che
                            rc_rule_id(rc_rule_at(hit->rule), id));
 }
 
+/* Advice that says more than what the framework logs. */
+static bool is_said_better(const rc_core *core, rc_rule rule)
+{
+    if (rule != RC_RULE_warn_core_attn_recompute_may_be_needless)
+        return false;
+    for (size_t i = 0; i < core->n_hits; i++)
+        if (core->hits[i].rule == RC_RULE_core_attn_with_fused_attention ||
+            core->hits[i].rule == RC_RULE_core_attn_raises_memory)
+            return true;
+    return false;
+}
+
 /* A default that turns into what it means is nobody's news. */
 static bool is_news(const rc_core *core, const rc_hit *hit)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
+    if (is_said_better(core, hit->rule))
+        return false;
     return strncmp(rule->name, "set_", 4) != 0 || rc_say_is_given(core, rule);
 }
 
