@@ -116,10 +116,11 @@ static void captured_dropout(rc_core *core)
     if (RECOMPUTES("core_attn") && rc_core_captures(core, "attn") &&
         !rc_core_is_number(core, RC_CORE_attention_dropout, 0.0))
         RAISE(graphed_core_attn_recompute_excludes_attention_dropout);
-    if (!rc_core_is_number(core, RC_CORE_hidden_dropout, 0.0) &&
-        ((RECOMPUTES("mlp") && rc_core_captures(core, "mlp")) ||
-         (RECOMPUTES("moe") && rc_core_captures(core, "moe"))))
-        RAISE(graphed_mlp_or_moe_recompute_excludes_hidden_dropout);
+    bool has_dropout = !rc_core_is_number(core, RC_CORE_hidden_dropout, 0.0);
+    if (has_dropout && RECOMPUTES("mlp") && rc_core_captures(core, "mlp"))
+        RAISE_ITEM(graphed_mlp_or_moe_recompute_excludes_hidden_dropout, "mlp");
+    if (has_dropout && RECOMPUTES("moe") && rc_core_captures(core, "moe"))
+        RAISE_ITEM(graphed_mlp_or_moe_recompute_excludes_hidden_dropout, "moe");
     if (RECOMPUTES("moe") && rc_core_captures(core, "moe") && !IS_NULL(moe_input_jitter_eps))
         RAISE(graphed_moe_recompute_excludes_input_jitter);
 }

@@ -3,7 +3,7 @@ export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
 RECOMPUTE_ARGS=(
     --recompute-granularity selective
     --recompute-method uniform   # refused with selective
-    --recompute-modules core_attn nosuch
+    --recompute-modules mla_up_proj core_attn nosuch
 )
 MODEL_ARGS=(
     --num-layers 16 --hidden-size 1024 --num-attention-heads 16
