@@ -10,6 +10,7 @@ import re
 import warnings
 
 os.environ.setdefault("RANK", "0")  # or Megatron warns that it had to guess
+os.environ.setdefault("TORCH_CUDA_ARCH_LIST", "8.0")  # 0.15 asks for the device when it is imported
 
 import torch
 from packaging.version import Version
