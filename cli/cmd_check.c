@@ -237,15 +237,11 @@ const rc_command rc_command_check = {
     .usage =
         "recompute check [FILE|FOLDER|- ...] [--model NAME] [key=value ...] [--megatron-flag ...]",
     .about =
-        "Says what the training framework will refuse, warn about or silently ignore, with "
-        "the\n"
-        "position, the reason and what to write instead. Reads Megatron Bridge's YAML, "
-        "Megatron-LM's\n"
-        "arguments and scripts, Hugging Face's config.json, built-in models, arguments of "
-        "Megatron-LM\n"
-        "given here, and key=value overrides. Each file is a configuration of its own; "
-        "combined with it\n"
-        "are, later ones winning: --model, the file, --with, arguments and overrides.\n"
+        "Says what the training framework will refuse, warn about or silently ignore, with the\n"
+        "position, the reason and what to write instead. Reads Megatron Bridge's YAML, Megatron-LM's\n"
+        "arguments and scripts, Hugging Face's config.json, built-in models, arguments of Megatron-LM\n"
+        "given here, and key=value overrides. Each file is a configuration of its own; combined with\n"
+        "it are, later ones winning: --model, the file, --with, arguments and overrides.\n"
         "\n"
         "  recompute check run_config.yaml\n"
         "  recompute check pretrain.sh --megatron 0.16 --te 2.9.0\n"
@@ -256,9 +252,8 @@ const rc_command rc_command_check = {
         "  recompute check configs/ --strict --json\n"
         "  recompute check --explain full-recompute-needs-method\n"
         "\n"
-        "Exit status (with --fix, of what it leaves): 0 clean, 1 a finding of level error (or warning, with --strict), 2 an "
-        "input that\n"
-        "cannot be read.",
+        "Exit status: 0 clean, 1 a finding of level error (with --strict, of level warning), 2 an\n"
+        "input that cannot be read; with --fix, that of what is left.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .takes_foreign_flags = true,
