@@ -101,11 +101,14 @@ typedef struct rc_graph {
     rc_dims dims;
     rc_dtype dtype; /* of activations and weights */
     rc_tensor *tensors;
-    int n_tensors, n_tensors_room;
+    int n_tensors;
+    size_t n_tensors_room;
     rc_op *ops; /* in forward order */
-    int n_ops, n_ops_room;
+    int n_ops;
+    size_t n_ops_room;
     rc_region *regions;
-    int n_regions, n_regions_room;
+    int n_regions;
+    size_t n_regions_room;
     int *layer_first, *layer_last; /* [L] ops of each layer */
     int tokens, targets, loss;     /* tensors */
     int64_t n_parameters;

@@ -81,11 +81,13 @@ typedef struct rc_schedule {
     rc_setting setting;
     int n_threads;
     rc_instr *instrs;
-    int n_instrs, n_instrs_room;
+    int n_instrs;
+    size_t n_instrs_room;
     int micro_first, micro_last; /* repeated for every micro-batch */
     int forward_last;            /* the loss; what is alive after it is what forward retains */
     rc_buffer *buffers;
-    int n_buffers, n_buffers_room;
+    int n_buffers;
+    size_t n_buffers_room;
     rc_param *params;
     int n_params;
     int tokens, targets, loss; /* buffers */

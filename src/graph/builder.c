@@ -13,29 +13,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Room for one more element of an array in an arena; old contents stay readable. */
-#define GROW(b, array, n, room)                                                                \
-    do {                                                                                       \
-        if ((n) == (room)) {                                                                   \
-            int larger_room = (room) ? 2 * (room) : 64;                                        \
-            void *larger = NULL;                                                               \
-            (b)->code = rc_arena_take((b)->mem, (size_t)larger_room, sizeof *(array), &larger, \
-                                      (b)->err);                                               \
-            if ((b)->code != RC_OK)                                                            \
-                return 0;                                                                      \
-            if (n)                                                                             \
-                memcpy(larger, (array), (size_t)(n) * sizeof *(array));                        \
-            (array) = larger;                                                                  \
-            (room) = larger_room;                                                              \
-        }                                                                                      \
-    } while (0)
+/* Room for one more in an array of the graph. */
+#define GROW(b, array)                                                                         \
+    ((b)->code =                                                                               \
+         RC_GROW((b)->mem, &(b)->graph->array, (size_t)(b)->graph->n_##array,                  \
+                 &(b)->graph->n_##array##_room, (size_t)(b)->graph->n_##array + 1, (b)->err))
 
 static int add_tensor(rc_builder *b, const char *part, rc_tensor tensor)
 {
     rc_graph *graph = b->graph;
     if (b->code != RC_OK)
         return 0;
-    GROW(b, graph->tensors, graph->n_tensors, graph->n_tensors_room);
+    if (GROW(b, tensors) != RC_OK)
+        return 0;
     b->code = rc_arena_printf(b->mem, &tensor.name, b->err, "%s%s", b->prefix, part);
     if (b->code != RC_OK)
         return 0;
@@ -156,7 +146,8 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
     rc_graph *graph = b->graph;
     if (b->code != RC_OK)
         return 0;
-    GROW(b, graph->ops, graph->n_ops, graph->n_ops_room);
+    if (GROW(b, ops) != RC_OK)
+        return 0;
     const rc_op_facts *facts = rc_op_find(parts->kind);
     rc_op op = {.kind = parts->kind,
                 .layer = b->layer,
@@ -190,7 +181,8 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
 static int add_region(rc_builder *b, rc_region region)
 {
     rc_graph *graph = b->graph;
-    GROW(b, graph->regions, graph->n_regions, graph->n_regions_room);
+    if (GROW(b, regions) != RC_OK)
+        return 0;
     graph->regions[graph->n_regions] = region;
     return graph->n_regions++;
 }

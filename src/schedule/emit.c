@@ -38,15 +38,8 @@ typedef struct emitter {
 static rc_code add_buffer(emitter *e, rc_buffer buffer, int *out)
 {
     rc_schedule *s = e->schedule;
-    if (s->n_buffers == s->n_buffers_room) {
-        int room = s->n_buffers_room ? 2 * s->n_buffers_room : 256;
-        rc_buffer *larger;
-        RC_TRY(RC_NEW(e->mem, &larger, room, e->err));
-        if (s->n_buffers)
-            memcpy(larger, s->buffers, (size_t)s->n_buffers * sizeof *larger);
-        s->buffers = larger;
-        s->n_buffers_room = room;
-    }
+    RC_TRY(RC_GROW(e->mem, &s->buffers, (size_t)s->n_buffers, &s->n_buffers_room,
+                   (size_t)s->n_buffers + 1, e->err));
     *out = s->n_buffers;
     s->buffers[s->n_buffers++] = buffer;
     return RC_OK;
@@ -55,15 +48,8 @@ static rc_code add_buffer(emitter *e, rc_buffer buffer, int *out)
 static rc_code add_instr(emitter *e, rc_instr instr)
 {
     rc_schedule *s = e->schedule;
-    if (s->n_instrs == s->n_instrs_room) {
-        int room = s->n_instrs_room ? 2 * s->n_instrs_room : 256;
-        rc_instr *larger;
-        RC_TRY(RC_NEW(e->mem, &larger, room, e->err));
-        if (s->n_instrs)
-            memcpy(larger, s->instrs, (size_t)s->n_instrs * sizeof *larger);
-        s->instrs = larger;
-        s->n_instrs_room = room;
-    }
+    RC_TRY(RC_GROW(e->mem, &s->instrs, (size_t)s->n_instrs, &s->n_instrs_room,
+                   (size_t)s->n_instrs + 1, e->err));
     s->instrs[s->n_instrs++] = instr;
     return RC_OK;
 }
