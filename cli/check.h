@@ -31,6 +31,11 @@ const char *rc_check_target_name(rc_check_target target);
 /* 0 clean, 1 findings that count, 2 unreadable. */
 int rc_subject_status(const rc_subject *subject, const rc_check_show *show);
 
+/* The first field at or behind *field that is not at its default, and its value as YAML; false at the
+ * end, or out of memory. */
+bool rc_subject_find_setting(const rc_subject *subject, rc_arena *mem, rc_field *field,
+                             const char **value);
+
 /* Text or null as JSON. */
 void rc_check_write_text_or_null(const char *text, FILE *to);
 

@@ -67,16 +67,11 @@ static void write_origins(const rc_subject *subject, FILE *to)
     rc_arena *mem = rc_arena_open();
     const char *between = "\n  ";
     fputs(", \"settings\": [", to);
-    for (int i = 0; mem && i < RC_FIELD_COUNT; i++) {
+    const char *value;
+    for (rc_field i = 0; mem && rc_subject_find_setting(subject, mem, &i, &value); i++) {
         const rc_origin *origin = &subject->cfg->origin[i];
-        const rc_field_facts *facts = rc_field_find((rc_field)i);
-        const char *value;
-        if (origin->kind == RC_FROM_DEFAULT)
-            continue;
-        if (rc_config_show(subject->cfg, (rc_field)i, mem, &value, NULL) != RC_OK)
-            break;
         fprintf(to, "%s{\"key\": ", between);
-        rc_json_write_string(*facts->key ? facts->key : facts->name, to);
+        rc_json_write_string(rc_field_key(i), to);
         write_member("value", value, to);
         write_member("source", rc_origin_kind_name(origin->kind), to);
         write_position(&origin->where, subject->path, to);

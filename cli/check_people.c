@@ -51,16 +51,11 @@ static void write_count(size_t n, const char *what, const char *before, FILE *to
 static void write_origins(const rc_subject *subject, FILE *to)
 {
     rc_arena *mem = rc_arena_open();
-    for (int i = 0; mem && i < RC_FIELD_COUNT; i++) {
+    const char *value;
+    for (rc_field i = 0; mem && rc_subject_find_setting(subject, mem, &i, &value); i++) {
         const rc_origin *origin = &subject->cfg->origin[i];
-        const rc_field_facts *facts = rc_field_find((rc_field)i);
-        const char *value;
-        if (origin->kind == RC_FROM_DEFAULT)
-            continue;
-        if (rc_config_show(subject->cfg, (rc_field)i, mem, &value, NULL) != RC_OK)
-            break;
         const char *file = origin->where.file ? origin->where.file : "";
-        fprintf(to, "%s: ", *facts->key ? facts->key : facts->name);
+        fprintf(to, "%s: ", rc_field_key(i));
         write_safe(value, strlen(value), to);
         fprintf(to, "  # %s%s", rc_origin_kind_name(origin->kind), *file ? " " : "");
         write_safe(file, strlen(file), to);

@@ -28,6 +28,15 @@ int rc_subject_status(const rc_subject *subject, const rc_check_show *show)
     return !subject->check->is_accepted || (show->is_strict && has_warning);
 }
 
+bool rc_subject_find_setting(const rc_subject *subject, rc_arena *mem, rc_field *field,
+                             const char **value)
+{
+    while (*field < RC_FIELD_COUNT && subject->cfg->origin[*field].kind == RC_FROM_DEFAULT)
+        ++*field;
+    return *field < RC_FIELD_COUNT &&
+           rc_config_show(subject->cfg, *field, mem, value, NULL) == RC_OK;
+}
+
 typedef struct job {
     const rc_args *args;
     rc_check_options options;

@@ -116,6 +116,8 @@ typedef struct rc_field_facts {
     rc_field_type type;
 } rc_field_facts;
 RC_API const rc_field_facts *rc_field_find(rc_field field);
+/* As people write it: the key, or the name of a field that has none. */
+RC_API const char *rc_field_key(rc_field field);
 
 /* The switch of Megatron-LM's command line that sets a BOOL field to that value, as `--no-rope-fusion`
  * for apply_rope_fusion false; false when there is none. */

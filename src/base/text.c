@@ -48,6 +48,12 @@ rc_code rc_text_printf(rc_text *text, rc_error *err, const char *fmt, ...)
     return RC_OK;
 }
 
+const char *rc_text_last_part(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
 static size_t min3(size_t a, size_t b, size_t c)
 {
     size_t ab = a < b ? a : b;

@@ -19,6 +19,9 @@ rc_code rc_text_add(rc_text *text, const char *bytes, size_t n, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_text_printf(rc_text *text, rc_error *err, const char *fmt, ...) RC_PRINTF(3, 4);
 
+/* Behind the last dot of a path; all of it where there is none. */
+const char *rc_text_last_part(const char *path);
+
 /* Edit distance (insert, delete, replace, swap neighbours), for "did you mean". */
 size_t rc_text_distance(const char *a, const char *b);
 /* The same where it is at most `most`, else some number above `most`; many times faster. */

@@ -25,12 +25,6 @@ typedef struct near_names {
     size_t by_length[MOST_LETTERS + 1];
 } near_names;
 
-static const char *last_part(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot ? dot + 1 : path;
-}
-
 static bool has_same_digits(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -56,7 +50,7 @@ static size_t most_slips(size_t n, bool is_recompute)
 
 static bool is_slip(const char *path, const char *nearest)
 {
-    const char *typed = last_part(path), *name = last_part(nearest);
+    const char *typed = rc_text_last_part(path), *name = rc_text_last_part(nearest);
     bool is_recompute = is_about_recompute(name);
     size_t n_section = (size_t)(typed - path), distance = rc_text_distance(typed, name);
     bool is_at_home = strncmp(path, nearest, n_section) == 0;
@@ -120,7 +114,7 @@ static void unknown_key(rc_core *core, const near_names *names, const rc_unknown
         rc_core_warn_key(core, is_slip ? RC_RULE_unknown_key : of_arguments[key->fault], key);
         return;
     }
-    if (!may_be_near(names, last_part(key->path)))
+    if (!may_be_near(names, rc_text_last_part(key->path)))
         return;
     const char *nearest = rc_field_nearest(key->path);
     if (nearest && is_slip(key->path, nearest))
@@ -129,8 +123,7 @@ static void unknown_key(rc_core *core, const near_names *names, const rc_unknown
 
 static const char *name_of(rc_field field)
 {
-    const rc_field_facts *facts = rc_field_find(field);
-    return last_part(*facts->key ? facts->key : facts->name);
+    return rc_text_last_part(rc_field_key(field));
 }
 
 /* A counting sort. Names of MOST_LETTERS and more stand at the end. */

@@ -214,7 +214,7 @@ static rc_code say_nearest(const rc_core *core, const rc_hit *hit, const char **
     for (int i = 0; nearest && i < RC_FIELD_COUNT; i++) {
         const rc_field_facts *facts = rc_field_find((rc_field)i);
         const char *flag = facts->flag + (*facts->flag == '!');
-        bool is_it = strcmp(*facts->key ? facts->key : facts->name, nearest) == 0;
+        bool is_it = strcmp(rc_field_key((rc_field)i), nearest) == 0;
         if (is_it && *flag && core->framework == RC_FRAMEWORK_MEGATRON_LM)
             nearest = flag;
     }

@@ -15,6 +15,11 @@ const rc_field_facts *rc_field_find(rc_field field)
     return &facts[field];
 }
 
+const char *rc_field_key(rc_field field)
+{
+    return *facts[field].key ? facts[field].key : facts[field].name;
+}
+
 rc_field rc_field_find_name(const char *name)
 {
     for (int i = 0; i < RC_FIELD_COUNT; i++)

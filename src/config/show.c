@@ -103,12 +103,6 @@ rc_code rc_config_show(const rc_config *cfg, rc_field field, rc_arena *mem, cons
     return code;
 }
 
-static const char *name_of(rc_field field)
-{
-    const rc_field_facts *facts = rc_field_find(field);
-    return *facts->key ? facts->key : facts->name;
-}
-
 void rc_config_print(const rc_config *cfg, FILE *to)
 {
     rc_arena *mem = rc_arena_open();
@@ -120,7 +114,7 @@ void rc_config_print(const rc_config *cfg, FILE *to)
             break;
         const char *file = origin->where.file ? origin->where.file : "";
         rc_text_printable(file, strlen(file), safe, sizeof safe);
-        fprintf(to, "%s: %s   # %s", name_of((rc_field)i), value,
+        fprintf(to, "%s: %s   # %s", rc_field_key((rc_field)i), value,
                 rc_origin_kind_name(origin->kind));
         if (origin->where.line)
             fprintf(to, " %s:%d:%d", safe, origin->where.line, origin->where.col);
@@ -144,7 +138,7 @@ rc_code rc_config_table(const rc_config *cfg, rc_arena *mem, rc_table **out, rc_
         const rc_origin *origin = &cfg->origin[i];
         RC_TRY(rc_config_show(cfg, (rc_field)i, mem, &value, err));
         RC_TRY(rc_table_add_row(*out, &cells, err));
-        cells[0] = rc_cell_text(name_of((rc_field)i));
+        cells[0] = rc_cell_text(rc_field_key((rc_field)i));
         cells[1] = rc_cell_text(value);
         cells[2] = rc_cell_text(rc_origin_kind_name(origin->kind));
         cells[3] = rc_cell_text(origin->where.file);

@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-static const char *last_part(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot ? dot + 1 : path;
-}
-
 /* A slip of one to three keys, by the length of the name. */
 static size_t most_slips(size_t n)
 {
@@ -19,7 +13,7 @@ static size_t most_slips(size_t n)
 /* 0 is the same name (in another section); larger is farther; SIZE_MAX is not alike. */
 static size_t distance_to(const char *typed, const char *key)
 {
-    const char *name = last_part(key);
+    const char *name = rc_text_last_part(key);
     size_t n = strlen(typed), n_name = strlen(name), most = most_slips(n);
     size_t n_apart = n > n_name ? n - n_name : n_name - n;
     size_t distance = n_apart > most ? SIZE_MAX : rc_text_distance_within(typed, name, most);
@@ -28,11 +22,10 @@ static size_t distance_to(const char *typed, const char *key)
 
 const char *rc_field_nearest(const char *path)
 {
-    const char *typed = last_part(path), *best = NULL;
+    const char *typed = rc_text_last_part(path), *best = NULL;
     size_t n_section = (size_t)(typed - path), best_distance = SIZE_MAX;
     for (int i = 0; i < RC_FIELD_COUNT; i++) {
-        const rc_field_facts *facts = rc_field_find((rc_field)i);
-        const char *key = *facts->key ? facts->key : facts->name;
+        const char *key = rc_field_key((rc_field)i);
         size_t distance = distance_to(typed, key);
         if (distance == SIZE_MAX)
             continue;
@@ -105,10 +98,10 @@ rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
     if (!nearest)
         return RC_FAIL(err, RC_E_INPUT, unknown->where,
                        "unknown key %s; `recompute list fields` shows all", path);
-    if (strcmp(last_part(nearest), last_part(unknown->path)) == 0)
+    if (strcmp(rc_text_last_part(nearest), rc_text_last_part(unknown->path)) == 0)
         return RC_FAIL(err, RC_E_INPUT, unknown->where,
                        "unknown key %s; %s stands in another section: %s", path,
-                       last_part(nearest), nearest);
+                       rc_text_last_part(nearest), nearest);
     return RC_FAIL(err, RC_E_INPUT, unknown->where, "unknown key %s, did you mean %s?", path,
                    nearest);
 }
