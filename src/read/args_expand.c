@@ -261,8 +261,9 @@ static rc_code add_arithmetic(rc_shell_reader *r, builder *b, rc_shell_text *tex
 typedef struct expansion {
     const char *name;
     size_t n_name;
-    bool is_all; /* [@] or [*] */
-    char op;     /* 0, - = + ? of :- := :+ :?, x for what is not understood */
+    bool is_all;    /* [@] or [*] */
+    bool is_joined; /* [*]: one word when it is quoted */
+    char op;        /* 0, - = + ? of :- := :+ :?, x for what is not understood */
     size_t default_at, n_default;
 } expansion;
 
@@ -276,6 +277,7 @@ static expansion parse_braces(const rc_shell_text *text, size_t n)
     e.n_name = i;
     if (i + 3 <= end && (strncmp(at + i, "[@]", 3) == 0 || strncmp(at + i, "[*]", 3) == 0)) {
         e.is_all = true;
+        e.is_joined = at[i + 1] == '*';
         i += 3;
     }
     if (i == end)
@@ -293,7 +295,9 @@ static rc_code add_variable(rc_shell_reader *r, builder *b, const rc_shell_varia
 {
     size_t n = e->is_all ? variable->words.n : variable->words.n > 0;
     for (size_t i = 0; i < n; i++) {
-        if (i > 0)
+        if (i > 0 && is_quoted && e->is_joined)
+            RC_TRY(add_byte(r, b, ' ', b->n ? b->from[b->n - 1] : 0, err));
+        else if (i > 0)
             RC_TRY(finish(r, b, out, err));
         if (is_quoted)
             RC_TRY(add_word(r, b, &variable->words.at[i], err));

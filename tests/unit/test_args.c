@@ -82,6 +82,16 @@ static void args_reads_scripts_inside_words_and_fragments(void **state)
                 "{model: {num_layers: 4, m: ['a', 'b']}, megatron_args: {recipe: 'llama'}}");
 }
 
+/* Quoted [*] is one word: the script that a shell is given. */
+static void args_joins_an_array_in_a_word(void **state)
+{
+    (void)state;
+    expect_tree(
+        rc_args_read,
+        "A=(--num-layers 8 --hidden-size 64)\nsrun bash -c \"python p.py ${A[*]} --bf16\"\n",
+        "{megatron_args: {num_layers: 8, hidden_size: 64, bf16: T}}");
+}
+
 static void args_marks_what_only_running_would_tell(void **state)
 {
     (void)state;
@@ -380,6 +390,7 @@ int main(void)
         cmocka_unit_test(args_reads_a_line),
         cmocka_unit_test(args_reads_a_script),
         cmocka_unit_test(args_follows_quotes_and_defaults),
+        cmocka_unit_test(args_joins_an_array_in_a_word),
         cmocka_unit_test(args_adds_to_strings_and_arrays),
         cmocka_unit_test(args_reads_scripts_inside_words_and_fragments),
         cmocka_unit_test(args_marks_what_only_running_would_tell),
