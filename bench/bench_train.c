@@ -180,11 +180,12 @@ typedef struct subject {
 
 static double step_once(subject *s, const int32_t *tokens, int step)
 {
-    double start = now();
-    rc_run_micro(s->run, tokens, tokens, step, 0);
+    rc_error err = {0};
+    double start = now(), loss, norm;
+    need(rc_run_micro(s->run, &(rc_batch){tokens, tokens, step, 0}, &loss, &err), &err);
     rc_update update = {
         .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad = 1, .step = step + 1};
-    rc_run_update(s->run, &update);
+    need(rc_run_update(s->run, &update, &norm, &err), &err);
     return now() - start;
 }
 

@@ -41,21 +41,34 @@ RC_API const rc_run_param *rc_run_params(const rc_run *run, int *n);
 /* Weights as their rows in the graph say: normal(0, std), ones, zeros; a function of the seed. */
 RC_API void rc_run_init_weights(rc_run *run);
 
-/* One micro-batch forward and backward; the first of a step (micro 0) zeroes the gradients.
- * tokens, targets  [b*s], row i_b*s + i_s; a target of -1 has no loss
- * gives            mean loss over the targets that have one */
-RC_API double rc_run_micro(rc_run *run, const int32_t *tokens, const int32_t *targets,
-                           int64_t step, int micro);
-/* Forward only, without dropout. */
-RC_API double rc_run_eval(rc_run *run, const int32_t *tokens, const int32_t *targets);
+/* The samples of one micro-batch, and which draws of dropout they get. */
+typedef struct rc_batch {
+    const int32_t *tokens, *targets; /* [b*s], row i_b*s + i_s; a target of -1 has no loss */
+    int64_t step;                    /* from 0; an evaluation draws nothing */
+    int micro;                       /* 0 to n_micro_batches - 1 */
+} rc_batch;
+
+/**
+ * One micro-batch forward and backward; the first of a step (micro 0) zeroes the gradients.
+ *
+ * gives   *loss  mean over the targets that have one; NAN after an error
+ * errors  RC_E_MEMORY when the math library finds no memory for a product. The gradients are then
+ *         of no use; weights and moments are what they were
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error *err);
+/* Forward only, without dropout; errors as above. */
+RC_MUST_CHECK
+RC_API rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *err);
 
 typedef struct rc_update {
     double lr, weight_decay, beta1, beta2, eps;
     double clip_grad; /* 0 never clips */
     int64_t step;     /* from 1: bias correction */
 } rc_update;
-/* Clips and updates; gives the global norm of the gradients before clipping. */
-RC_API double rc_run_update(rc_run *run, const rc_update *update);
+/* Clips and updates; *norm is the global norm of the gradients before clipping. */
+RC_MUST_CHECK
+RC_API rc_code rc_run_update(rc_run *run, const rc_update *update, double *norm, rc_error *err);
 
 /* The logits of the last rc_run_eval: only a run opened for the naive or cpu backend keeps them
  * until the next call. [b*s, V], NULL before the first. */

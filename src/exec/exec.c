@@ -194,8 +194,9 @@ static rc_operand resolve(rc_run *run, const rc_ref *ref)
                         .is_added = ref->is_added};
 }
 
-static void run_op(rc_run *run, const rc_instr *instr, uint64_t draw)
+static rc_code run_op(rc_run *run, const rc_instr *instr, uint64_t draw, rc_error *err)
 {
+    (void)err;
     const rc_op *op = &run->schedule->graph->ops[instr->op];
     rc_op_attr attr = op->attr;
     attr.loss_scale = 1.0 / run->options.n_micro_batches;
@@ -222,6 +223,7 @@ static void run_op(rc_run *run, const rc_instr *instr, uint64_t draw)
         run->backend->bwd[op->kind](&call);
     else
         run->backend->fwd[op->kind](&call);
+    return RC_OK;
 }
 
 static void poison(rc_run *run, int at, bool is_begin)
@@ -264,7 +266,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void run_range(rc_run *run, int first, int last, uint64_t draw)
+static rc_code run_range(rc_run *run, int first, int last, uint64_t draw, rc_error *err)
 {
     double start = now();
     for (int i = first; i <= last; i++) {
@@ -272,21 +274,22 @@ static void run_range(rc_run *run, int first, int last, uint64_t draw)
         if (run->options.is_poisoned)
             poison(run, i, true);
         if (instr->kind != RC_INSTR_DISCARD)
-            run_op(run, instr, draw);
+            RC_TRY(run_op(run, instr, draw, err));
         if (run->options.is_poisoned)
             poison(run, i, false);
         double end = now();
         run->seconds[i] += end - start;
         start = end;
     }
+    return RC_OK;
 }
 
-static void load_inputs(rc_run *run, const int32_t *tokens, const int32_t *targets)
+static void load_inputs(rc_run *run, const rc_batch *batch)
 {
     const rc_schedule *s = run->schedule;
     size_t bytes = (size_t)s->buffers[s->tokens].bytes;
-    memcpy(buffer_at(run, s->tokens), tokens, bytes);
-    memcpy(buffer_at(run, s->targets), targets, bytes);
+    memcpy(buffer_at(run, s->tokens), batch->tokens, bytes);
+    memcpy(buffer_at(run, s->targets), batch->targets, bytes);
     touch(run, s->tokens);
     touch(run, s->targets);
 }
@@ -298,25 +301,29 @@ static double loss_of(const rc_run *run)
     return (double)loss;
 }
 
-double rc_run_micro(rc_run *run, const int32_t *tokens, const int32_t *targets, int64_t step,
-                    int micro)
+rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error *err)
 {
     const rc_schedule *s = run->schedule;
-    uint64_t draw = (uint64_t)step * (uint64_t)run->options.n_micro_batches + (uint64_t)micro;
-    if (micro == 0)
+    uint64_t n_micro = (uint64_t)run->options.n_micro_batches;
+    *loss = (double)NAN;
+    if (batch->micro == 0)
         run_zero(run);
-    load_inputs(run, tokens, targets);
+    load_inputs(run, batch);
     run->is_training = true;
-    run_range(run, s->micro_first, s->micro_last, draw);
-    return loss_of(run);
+    RC_TRY(run_range(run, s->micro_first, s->micro_last,
+                     (uint64_t)batch->step * n_micro + (uint64_t)batch->micro, err));
+    *loss = loss_of(run);
+    return RC_OK;
 }
 
-double rc_run_eval(rc_run *run, const int32_t *tokens, const int32_t *targets)
+rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *err)
 {
-    load_inputs(run, tokens, targets);
+    *loss = (double)NAN;
+    load_inputs(run, batch);
     run->is_training = false;
-    run_range(run, run->schedule->micro_first, run->schedule->forward_last, 0);
-    return loss_of(run);
+    RC_TRY(run_range(run, run->schedule->micro_first, run->schedule->forward_last, 0, err));
+    *loss = loss_of(run);
+    return RC_OK;
 }
 
 const void *rc_run_logits(const rc_run *run)
@@ -325,8 +332,9 @@ const void *rc_run_logits(const rc_run *run)
     return buffer_at(run, s->instrs[s->forward_last].in[0].buffer);
 }
 
-double rc_run_update(rc_run *run, const rc_update *update)
+rc_code rc_run_update(rc_run *run, const rc_update *update, double *out, rc_error *err)
 {
+    (void)err; /* what can fail here comes with more than one process */
     const rc_schedule *s = run->schedule;
     const rc_instr *norm_instr = &s->instrs[s->micro_last + 1];
     RC_ASSERT(rc_cpu_sum_squares_scratch_bytes() <= RC_NORM_SCRATCH_BYTES);
@@ -355,7 +363,8 @@ double rc_run_update(rc_run *run, const rc_update *update)
                         .step = update->step};
         rc_cpu_adamw(&arg, s->n_threads);
     }
-    return norm;
+    *out = norm;
+    return RC_OK;
 }
 
 void rc_run_init_weights(rc_run *run)

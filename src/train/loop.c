@@ -247,11 +247,12 @@ static rc_code step(loop *of, rc_error *err)
     const rc_config *cfg = training->cfg;
     rc_state *state = &training->state;
     const rc_train_settings *set = &training->set;
-    double started = now(), loss = 0;
+    double started = now(), loss = 0, micro_loss, grad_norm;
     for (int64_t i = 0; i < set->n_micro; i++) {
         RC_TRY(read_batch(training, training->train, state->n_train_samples + i * set->b, err));
-        loss += rc_run_micro(training->run, training->tokens, training->targets,
-                             state->iteration, (int)i);
+        rc_batch batch = {training->tokens, training->targets, state->iteration, (int)i};
+        RC_TRY(rc_run_micro(training->run, &batch, &micro_loss, err));
+        loss += micro_loss;
     }
     loss /= (double)set->n_micro;
     RC_TRY(check_finite(of, "loss", loss, err));
@@ -262,7 +263,7 @@ static rc_code step(loop *of, rc_error *err)
                         .eps = cfg->adam_eps,
                         .clip_grad = cfg->clip_grad,
                         .step = state->iteration + 1};
-    double grad_norm = rc_run_update(training->run, &update);
+    RC_TRY(rc_run_update(training->run, &update, &grad_norm, err));
     RC_TRY(check_finite(of, "norm of the gradients", grad_norm, err));
     state->iteration++;
     state->n_train_samples += set->n_global;
@@ -292,13 +293,15 @@ static rc_code evaluate(loop *of, rc_error *err)
     const rc_train_settings *set = &training->set;
     int64_t n_batches = set->eval_iters * set->n_micro;
     int64_t first = training->state.n_valid_samples;
-    double started = now(), loss = 0;
+    double started = now(), loss = 0, batch_loss;
     training->state.n_valid_samples += n_batches * set->b;
     for (int64_t i = 0; i < n_batches; i++) {
         if (is_asked_to_stop(of))
             return RC_OK;
         RC_TRY(read_batch(training, training->valid, first + i * set->b, err));
-        loss += rc_run_eval(training->run, training->tokens, training->targets);
+        rc_batch batch = {.tokens = training->tokens, .targets = training->targets};
+        RC_TRY(rc_run_eval(training->run, &batch, &batch_loss, err));
+        loss += batch_loss;
     }
     of->result->valid_loss = loss / (double)n_batches;
     tell(of, (rc_train_event){.kind = RC_TRAIN_VALID,

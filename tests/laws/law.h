@@ -125,4 +125,22 @@ static inline rc_schedule *law_schedule(const rc_graph *graph, const char *setti
     return schedule;
 }
 
+/* One micro-batch forward and backward; one step's update. */
+static inline double law_micro(rc_run *run, const int32_t *tokens, const int32_t *targets,
+                               int64_t step, int micro)
+{
+    rc_error err = {0};
+    double loss;
+    law_check(rc_run_micro(run, &(rc_batch){tokens, targets, step, micro}, &loss, &err), &err);
+    return loss;
+}
+
+static inline double law_update(rc_run *run, const rc_update *update)
+{
+    rc_error err = {0};
+    double norm;
+    law_check(rc_run_update(run, update, &norm, &err), &err);
+    return norm;
+}
+
 #endif

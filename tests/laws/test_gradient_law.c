@@ -19,7 +19,7 @@ typedef struct subject {
 
 static double loss_of(subject *s)
 {
-    return rc_run_micro(s->run, s->tokens, s->targets, 0, 0);
+    return law_micro(s->run, s->tokens, s->targets, 0, 0);
 }
 
 static double direction_of(const float *grad, double norm, int64_t n, int64_t i)

@@ -55,7 +55,7 @@ static outcome run_steps(const rc_schedule *schedule, int n_micro, const char *n
         for (int micro = 0; micro < n_micro; micro++) {
             int at = step * n_micro + micro;
             fill_tokens(schedule->graph, at, tokens, targets);
-            out.losses[at] = rc_run_micro(run, tokens, targets, step, micro);
+            out.losses[at] = law_micro(run, tokens, targets, step, micro);
         }
         rc_update update = {.lr = 1e-3,
                             .weight_decay = 0.1,
@@ -64,7 +64,7 @@ static outcome run_steps(const rc_schedule *schedule, int n_micro, const char *n
                             .eps = 1e-8,
                             .clip_grad = 1,
                             .step = step + 1};
-        out.norms[step] = rc_run_update(run, &update);
+        out.norms[step] = law_update(run, &update);
     }
     copy_params(run, &out, mem);
     for (int i = 0; i < N_STEPS * n_micro; i++)
@@ -125,8 +125,8 @@ static void need_predicted(const rc_schedule *schedule, const char *name, rc_are
     law_check(rc_run_open(schedule, &options, &run, &err), &err);
     rc_run_init_weights(run);
     fill_tokens(schedule->graph, 0, tokens, targets);
-    rc_run_micro(run, tokens, targets, 0, 0);
-    rc_run_update(run, &(rc_update){.lr = 1e-3, .eps = 1e-8, .step = 1});
+    law_micro(run, tokens, targets, 0, 0);
+    law_update(run, &(rc_update){.lr = 1e-3, .eps = 1e-8, .step = 1});
     int64_t touched = rc_run_touched_bytes(run);
     if (touched != cost->peak_bytes || rc_run_arena_bytes(run) != touched)
         fail_msg("%s: predicted %lld, touched %lld", name, (long long)cost->peak_bytes,
@@ -236,7 +236,7 @@ static void a_long_sequence_trains(void **state)
                               &run, &err),
                   &err);
         rc_run_init_weights(run);
-        losses[k] = rc_run_micro(run, tokens, tokens, 0, 0);
+        losses[k] = law_micro(run, tokens, tokens, 0, 0);
         const rc_run_param *embedding = rc_run_params(run, &n_params);
         law_check(RC_NEW(mem, &grads[k], embedding->tensor->n_elem, &err), &err);
         memcpy(grads[k], embedding->grad, (size_t)embedding->tensor->bytes);

@@ -65,13 +65,14 @@ static rc_code dump_step(rc_training *training, const char *folder, rc_error *er
         RC_TRY(rc_dataset_sample(training->train, i, training->tokens + i * set->s,
                                  training->targets + i * set->s, err));
     double loss[2];
-    loss[0] = rc_run_eval(training->run, training->tokens, training->targets);
+    rc_batch batch = {.tokens = training->tokens, .targets = training->targets};
+    RC_TRY(rc_run_eval(training->run, &batch, &loss[0], err));
     const void *logits = rc_run_logits(training->run);
     size_t n_logits = (size_t)(set->b * set->s * training->graph->dims.V);
     float *kept;
     RC_TRY(RC_NEW(training->mem, &kept, n_logits, err));
     memcpy(kept, logits, n_logits * sizeof *kept);
-    loss[1] = rc_run_micro(training->run, training->tokens, training->targets, 0, 0);
+    RC_TRY(rc_run_micro(training->run, &batch, &loss[1], err));
     const rc_run_param *params = rc_run_params(training->run, &n);
     RC_TRY(RC_NEW(training->mem, &tensors, n + 2, err));
     for (int i = 0; i < n; i++) {
