@@ -300,7 +300,7 @@ int main(int argc, char **argv)
     bound b = {0};
     need(RC_NEW(mem, &tokens, n_tokens, &err), &err);
     for (int64_t i = 0; i < n_tokens; i++)
-        tokens[i] = (int32_t)((i * 7919) % graph->dims.V);
+        tokens[i] = (int32_t)((i * 7919) % graph->dims.W);
     for (int i = 0; i < 3; i++) {
         need(RC_NEW(mem, &at[i], OPERAND_ROOM, &err), &err);
         for (size_t k = 0; k < OPERAND_ROOM; k++)

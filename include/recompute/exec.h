@@ -52,7 +52,8 @@ typedef struct rc_batch {
  * One micro-batch forward and backward; the first of a step (micro 0) zeroes the gradients.
  *
  * gives   *loss  mean over the targets that have one; NAN after an error
- * errors  RC_E_MEMORY when the math library finds no memory for a product. The gradients are then
+ * errors  RC_E_INPUT for a token or target outside the vocabulary; nothing has then changed
+ *         RC_E_MEMORY when the math library finds no memory for a product. The gradients are then
  *         of no use; weights and moments are what they were
  */
 RC_MUST_CHECK
@@ -71,7 +72,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_run_update(rc_run *run, const rc_update *update, double *norm, rc_error *err);
 
 /* The logits of the last rc_run_eval: only a run opened for the naive or cpu backend keeps them
- * until the next call. [b*s, V], NULL before the first. */
+ * until the next call. [b*s, W], NULL before the first. */
 RC_API const void *rc_run_logits(const rc_run *run);
 
 /* Bytes of the arena from its start to the last one that a kernel was handed, or, in a watched run,

@@ -35,6 +35,7 @@ typedef enum rc_init { RC_INIT_NONE, RC_INIT_ZERO, RC_INIT_ONE, RC_INIT_NORMAL }
 /* Symbols of shapes, per rank. */
 typedef struct rc_dims {
     int64_t s, b, h, a, g, d, f, V, L;
+    int64_t W;       /* words of the softmax: the vocabulary, or V where its padding takes part */
     int64_t t, p, c; /* tensor-, pipeline-, context-parallel sizes */
     int64_t S, N, n; /* s/c; tokens inside, and outside, tensor-parallel regions */
     bool has_sequence_parallel;
@@ -60,6 +61,7 @@ typedef struct rc_tensor {
 
     rc_init init; /* weights */
     double init_std;
+    int64_t n_used; /* leading elements that take part; those behind are 0 and stay 0 */
     bool has_weight_decay;
 } rc_tensor;
 

@@ -14,6 +14,7 @@
 #include "exec/cpu/optimizer.h"
 #include "exec/kernel.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,14 +285,28 @@ static rc_code run_range(rc_run *run, int first, int last, uint64_t draw, rc_err
     return RC_OK;
 }
 
-static void load_inputs(rc_run *run, const rc_batch *batch)
+/* Kernels use both as row numbers and look no further. */
+static rc_code need_words(const rc_dims *dims, const rc_batch *batch, rc_error *err)
+{
+    for (int64_t i = 0; i < dims->N; i++)
+        if (batch->tokens[i] < 0 || batch->tokens[i] >= dims->W || batch->targets[i] >= dims->W)
+            return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                           "token %" PRId64 " of the batch is %" PRId32
+                           " and its target %" PRId32 "; the vocabulary has 0 to %" PRId64,
+                           i, batch->tokens[i], batch->targets[i], dims->W - 1);
+    return RC_OK;
+}
+
+static rc_code load_inputs(rc_run *run, const rc_batch *batch, rc_error *err)
 {
     const rc_schedule *s = run->schedule;
     size_t bytes = (size_t)s->buffers[s->tokens].bytes;
+    RC_TRY(need_words(&s->graph->dims, batch, err));
     memcpy(buffer_at(run, s->tokens), batch->tokens, bytes);
     memcpy(buffer_at(run, s->targets), batch->targets, bytes);
     touch(run, s->tokens);
     touch(run, s->targets);
+    return RC_OK;
 }
 
 static double loss_of(const rc_run *run)
@@ -306,9 +321,9 @@ rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error 
     const rc_schedule *s = run->schedule;
     uint64_t n_micro = (uint64_t)run->options.n_micro_batches;
     *loss = (double)NAN;
+    RC_TRY(load_inputs(run, batch, err));
     if (batch->micro == 0)
         run_zero(run);
-    load_inputs(run, batch);
     run->is_training = true;
     RC_TRY(run_range(run, s->micro_first, s->micro_last,
                      (uint64_t)batch->step * n_micro + (uint64_t)batch->micro, err));
@@ -319,7 +334,7 @@ rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error 
 rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *err)
 {
     *loss = (double)NAN;
-    load_inputs(run, batch);
+    RC_TRY(load_inputs(run, batch, err));
     run->is_training = false;
     RC_TRY(run_range(run, run->schedule->micro_first, run->schedule->forward_last, 0, err));
     *loss = loss_of(run);
@@ -374,11 +389,13 @@ void rc_run_init_weights(rc_run *run)
         const rc_tensor *tensor = param->tensor;
         rc_random random = {.seed = run->options.seed, .id = UINT32_MAX - (uint32_t)i};
         touch(run, run->schedule->params[i].weight);
+        float *rest = (float *)param->weight + tensor->n_used;
         if (tensor->init == RC_INIT_NORMAL)
-            rc_random_normal(&random, 0, tensor->n_elem, 0, tensor->init_std, param->weight);
+            rc_random_normal(&random, 0, tensor->n_used, 0, tensor->init_std, param->weight);
         else
-            rc_cpu_fill(param->weight, tensor->n_elem, tensor->init == RC_INIT_ONE,
+            rc_cpu_fill(param->weight, tensor->n_used, tensor->init == RC_INIT_ONE,
                         run->schedule->n_threads);
+        rc_cpu_fill(rest, tensor->n_elem - tensor->n_used, 0, run->schedule->n_threads);
     }
 }
 

@@ -74,6 +74,7 @@ int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init 
                         .has_weight_decay = strchr(shape, ',') != NULL}; /* matrices only */
     if (!size_tensor(b, shape, b->graph->dtype, &tensor))
         return 0;
+    tensor.n_used = tensor.n_elem;
     if (!rc_add(b->graph->n_parameters, tensor.n_elem, &b->graph->n_parameters))
         b->code = RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE, "the model passes 2^63-1 parameters");
     return add_tensor(b, part, tensor);

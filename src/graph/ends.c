@@ -3,13 +3,24 @@
 
 #include <string.h>
 
+/* A row a word, and rows behind them that only make V a round number. Of the engine's those are 0:
+ * no token reads them and the softmax ends before them, so they have no gradient, and weight decay
+ * of 0 is 0. In Megatron they are words that no target ever names (W is V). */
+static int build_words(rc_builder *b, const char *part)
+{
+    const rc_dims *dims = &b->graph->dims;
+    int w = rc_build_weight(b, part, "[V/t, h]", RC_INIT_NORMAL, b->cfg->init_method_std);
+    if (b->code == RC_OK)
+        b->graph->tensors[w].n_used = dims->W / dims->t * dims->h;
+    return w;
+}
+
 int rc_build_embedding(rc_builder *b)
 {
     rc_graph *graph = b->graph;
     const rc_config *cfg = b->cfg;
     bool has_positions = strcmp(cfg->position_embedding_type, "learned_absolute") == 0;
-    int w = rc_build_weight(b, "word_embeddings.weight", "[V/t, h]", RC_INIT_NORMAL,
-                            cfg->init_method_std);
+    int w = build_words(b, "word_embeddings.weight");
     int positions = has_positions ? rc_build_weight(b, "position_embeddings.weight", "[s, h]",
                                                     RC_INIT_NORMAL, cfg->init_method_std)
                                   : RC_ABSENT;
@@ -31,12 +42,12 @@ static void build_cross_entropy(rc_builder *b, int logits)
     rc_graph *graph = b->graph;
     int kept = b->is_engine ? rc_build_tensor(b, "loss.lse", RC_TENSOR_STATS, RC_F32, "[N]")
                             : rc_build_tensor(b, "loss.softmax", RC_TENSOR_ACTIVATION, RC_F32,
-                                              "[N, V/t]");
+                                              "[N, W/t]");
     graph->loss = rc_build_tensor(b, "loss", RC_TENSOR_LOSS, RC_F32, "[1]");
     rc_op_parts op = {
         .kind = RC_OP_cross_entropy,
         .part = "loss",
-        .attr = {.n = graph->dims.N, .V = graph->dims.V / graph->dims.t, .loss_scale = 1.0},
+        .attr = {.n = graph->dims.N, .V = graph->dims.W / graph->dims.t, .loss_scale = 1.0},
         .in = {logits, graph->targets, RC_ABSENT},
         .out = {graph->loss, kept, RC_ABSENT}};
     int at = rc_build_op(b, &op);
@@ -50,14 +61,13 @@ void rc_build_loss(rc_builder *b, int x, int word_embeddings)
     int y = rc_build_norm(b, "decoder.final_layernorm", x);
     int w = word_embeddings;
     if (!b->cfg->share_embeddings_and_output_weights)
-        w = rc_build_weight(b, "output_layer.weight", "[V/t, h]", RC_INIT_NORMAL,
-                            b->cfg->init_method_std);
+        w = build_words(b, "output_layer.weight");
     int logits =
-        rc_build_tensor(b, "output_layer", RC_TENSOR_ACTIVATION, graph->dtype, "[N, V/t]");
+        rc_build_tensor(b, "output_layer", RC_TENSOR_ACTIVATION, graph->dtype, "[N, W/t]");
     rc_op_parts op = {
         .kind = RC_OP_linear,
         .part = "output_layer",
-        .attr = {.n = graph->dims.N, .in = graph->dims.h, .out = graph->dims.V / graph->dims.t},
+        .attr = {.n = graph->dims.N, .in = graph->dims.h, .out = graph->dims.W / graph->dims.t},
         .in = {y, w, RC_ABSENT},
         .out = {logits, RC_ABSENT, RC_ABSENT}};
     rc_build_op(b, &op);

@@ -87,7 +87,22 @@ static rc_code make_parallel_dims(const rc_config *cfg, rc_dims *dims, rc_error 
                         "tensor_model_parallel_size", err);
 }
 
-static rc_code make_dims(const rc_config *cfg, int64_t tokenizer, rc_dims *dims, rc_error *err)
+/* The vocabulary with its padding and without. */
+static rc_code make_vocabulary(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
+                               rc_dims *dims, rc_error *err)
+{
+    if (cfg->vocab_size != RC_NULL_INT || tokenizer < 1)
+        RC_TRY(need_size(cfg, RC_FIELD_vocab_size, cfg->vocab_size, err));
+    RC_TRY(need_size(cfg, RC_FIELD_make_vocab_size_divisible_by,
+                     cfg->make_vocab_size_divisible_by, err));
+    dims->V = rc_config_vocab(cfg, tokenizer);
+    dims->W = dims->V;
+    if (profile == RC_PROFILE_ENGINE && dims->t == 1) /* who shards it runs Megatron */
+        dims->W = cfg->vocab_size != RC_NULL_INT ? cfg->vocab_size : tokenizer;
+    return need_size(cfg, RC_FIELD_vocab_size, dims->V, err);
+}
+
+static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
 {
     static const struct {
         rc_field field;
@@ -123,11 +138,7 @@ static rc_code make_dims(const rc_config *cfg, int64_t tokenizer, rc_dims *dims,
                        dims->a, dims->d, most_of_a_size);
     RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->g, "num_query_groups",
                         err));
-    RC_TRY(make_parallel_dims(cfg, dims, err));
-    if (cfg->vocab_size != RC_NULL_INT || tokenizer < 1)
-        RC_TRY(need_size(cfg, RC_FIELD_vocab_size, cfg->vocab_size, err)); /* before padding */
-    dims->V = rc_config_vocab(cfg, tokenizer);
-    return need_size(cfg, RC_FIELD_vocab_size, dims->V, err);
+    return make_parallel_dims(cfg, dims, err);
 }
 
 typedef struct word_value {
@@ -255,7 +266,8 @@ rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenize
                     .mem = mem,
                     .err = err,
                     .is_engine = profile == RC_PROFILE_ENGINE};
-    RC_TRY(make_dims(cfg, tokenizer, &graph->dims, err));
+    RC_TRY(make_dims(cfg, &graph->dims, err));
+    RC_TRY(make_vocabulary(cfg, profile, tokenizer, &graph->dims, err));
     RC_TRY(read_words(cfg, &b, err));
     RC_TRY(need_reals(cfg, err));
     RC_TRY(build_model(&b));

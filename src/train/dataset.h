@@ -42,7 +42,7 @@ typedef struct rc_corpus {
  * Opens dataset.data_path and cuts it by dataset.split.
  *
  * takes   cfg    data_path, split, vocab_size; borrowed
- *         vocab  padded vocabulary of the model
+ *         vocab  words of the model, without padding
  * gives   *out   to be closed; also after an error
  * errors  RC_E_INPUT without data, on mixed formats or an unusable split; as rc_tokens_open
  * source  Megatron-LM megatron/core/datasets/blended_megatron_dataset_config.py,

@@ -68,6 +68,7 @@ static rc_code add_derived(pairs *to, rc_error *err)
     RC_TRY(add_count(to, "model.num_query_groups", dims->g, err));
     RC_TRY(add_count(to, "model.kv_channels", dims->d, err));
     RC_TRY(add_count(to, "model.ffn_hidden_size", dims->f, err));
+    RC_TRY(add_count(to, "model.vocab_size", dims->W, err));
     return add_count(to, "model.vocab_size (padded)", dims->V, err);
 }
 

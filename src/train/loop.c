@@ -60,6 +60,7 @@ static void set_weight(rc_weight *weight, const rc_tensor *tensor, const char *n
                        rc_dtype dtype, void *at)
 {
     *weight = (rc_weight){.name = name, .dtype = dtype, .n_dims = 1, .at = at};
+    weight->n_padding = tensor->n_elem - tensor->n_used;
     weight->dims[0] = tensor->n_elem;
     if (!strchr(tensor->shape, ','))
         return;

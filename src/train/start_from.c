@@ -14,6 +14,7 @@
 #include <recompute/read.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -252,6 +253,33 @@ static rc_code shape_failed(const source *from, const rc_file_tensor *tensor,
                    print_shape(weight->dims, weight->n_dims, ours));
 }
 
+/* Without those that only pad. */
+static int64_t count_rows(const rc_weight *weight)
+{
+    return weight->dims[0] - weight->n_padding / (weight->n_dims < 2 ? 1 : weight->dims[1]);
+}
+
+/* Rows of the file where the model has only padding: words of a larger vocabulary, unless 0. */
+static rc_code check_padding(const source *from, const rc_file_tensor *tensor,
+                             const rc_weight *weight, const int64_t rows_at[2], rc_error *err)
+{
+    int64_t width = weight->n_dims < 2 ? 1 : weight->dims[1], n_used = count_rows(weight);
+    float *line;
+    rc_mark mark = rc_arena_mark(from->tmp);
+    RC_TRY(RC_NEW(from->tmp, &line, width, err));
+    for (int64_t r = n_used - rows_at[0]; r < rows_at[1]; r++) {
+        rc_file_tensor_to_f32(tensor, r * width, width, line);
+        for (int64_t c = 0; c < width; c++)
+            if (!(fabsf(line[c]) <= 0))
+                return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = from->path},
+                               "row %" PRId64 " of %s is a word, but model.vocab_size is "
+                               "%" PRId64 "; give the vocabulary that the weights have",
+                               rows_at[0] + r, weight->name, n_used);
+    }
+    rc_arena_rewind(from->tmp, mark);
+    return RC_OK;
+}
+
 /* Fills rows [first, ...) from one tensor; *first moves on. */
 static rc_code fill_from(source *from, const row *recipe, const rc_file_tensor *tensor,
                          const rc_weight *weight, int64_t *first, rc_error *err)
@@ -271,6 +299,8 @@ static rc_code fill_from(source *from, const row *recipe, const rc_file_tensor *
         return shape_failed(from, tensor, weight, err);
     int64_t rows_at[2] = {*first, n_rows < room ? n_rows : room};
     *first += rows_at[1];
+    if (!is_transposed && *first > count_rows(weight))
+        RC_TRY(check_padding(from, tensor, weight, rows_at, err));
     return copy_rows(from, tensor, is_transposed, weight, rows_at, err);
 }
 
@@ -294,23 +324,17 @@ static const row *find_recipe(const source *from, const rc_weight *weight, int64
     return NULL;
 }
 
-static bool is_padded(const rc_weight *weight)
-{
-    return strcmp(weight->name, "embedding.word_embeddings.weight") == 0 ||
-           strcmp(weight->name, "output_layer.weight") == 0;
-}
-
-/* The rows of the padded vocabulary that the file lacks are 0; nothing else may lack rows. */
+/* Every row that takes part must come from the file; rows of padding are 0. */
 static rc_code fill_rest(const source *from, const rc_weight *weight, int64_t first,
                          rc_error *err)
 {
-    int64_t width = weight->n_dims < 2 ? 1 : weight->dims[1];
-    if (first < weight->dims[0] && !is_padded(weight))
+    int64_t width = weight->n_dims < 2 ? 1 : weight->dims[1], n_used = count_rows(weight);
+    if (first < n_used)
         return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = from->path},
                        "gives %" PRId64 " rows of %s, which has %" PRId64
                        "; the config describes another model",
-                       first, weight->name, weight->dims[0]);
-    for (int64_t i = first * width; i < weight->dims[0] * width; i++)
+                       first, weight->name, n_used);
+    for (int64_t i = n_used * width; i < weight->dims[0] * width; i++)
         store(weight, i, 0);
     return RC_OK;
 }

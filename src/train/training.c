@@ -44,7 +44,7 @@ static rc_code order_data(rc_training *training, rc_error *err)
                             .s = set->s,
                             .seed = set->data_seed,
                             .is_eod_masked = training->cfg->eod_mask_loss};
-    RC_TRY(rc_corpus_open(training->cfg, training->graph->dims.V, training->mem,
+    RC_TRY(rc_corpus_open(training->cfg, training->graph->dims.W, training->mem,
                           &training->corpus, err));
     if (want.is_eod_masked && training->corpus->eod < 0)
         return RC_FAIL(err, RC_E_INPUT, training->cfg->origin[RC_FIELD_eod_mask_loss].where,

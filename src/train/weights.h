@@ -16,6 +16,7 @@ typedef struct rc_weight {
     int n_dims;
     int64_t dims[RC_WEIGHT_MAX_DIMS];
     void *at;
+    int64_t n_padding; /* elements at the end that only pad: 0, and no part of the model */
 } rc_weight;
 
 /* Writes them under their names. errors  RC_E_IO, RC_E_MEMORY */

@@ -42,7 +42,8 @@ static const law_model law_models[] = {
     {"mixed",
      {LAW_COMMON, "model.position_embedding_type=rope", "model.rotary_percent=0.5",
       "model.activation_func=squared_relu", "model.add_bias_linear=false",
-      "model.add_qkv_bias=true", "model.qk_layernorm=true", "model.num_layers=5"}},
+      "model.add_qkv_bias=true", "model.qk_layernorm=true", "model.num_layers=5",
+      "model.make_vocab_size_divisible_by=128"}},
 };
 enum { LAW_N_MODELS = sizeof law_models / sizeof *law_models };
 

@@ -81,8 +81,8 @@ static void gradients_are_slopes_of_the_loss(void **state)
             int n_params;
             assert_true(graph->dims.N <= 256);
             for (int64_t i = 0; i < graph->dims.N; i++) {
-                s.tokens[i] = (int32_t)(i * 37 % graph->dims.V);
-                s.targets[i] = i % 13 == 5 ? -1 : (int32_t)((i * 53 + 11) % graph->dims.V);
+                s.tokens[i] = (int32_t)(i * 37 % graph->dims.W);
+                s.targets[i] = i % 13 == 5 ? -1 : (int32_t)((i * 53 + 11) % graph->dims.W);
             }
             law_check(rc_run_open(law_schedule(graph, "none", 1, mem),
                                   &(rc_run_options){.seed = 7, .n_micro_batches = 1}, &s.run,

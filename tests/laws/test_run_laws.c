@@ -16,9 +16,9 @@ static void fill_tokens(const rc_graph *graph, int draw, int32_t *tokens, int32_
     uint32_t x = 12345u + 777u * (uint32_t)draw;
     for (int64_t i = 0; i < graph->dims.N; i++) {
         x = x * 1664525u + 1013904223u;
-        tokens[i] = (int32_t)(x >> 8) % (int32_t)graph->dims.V;
+        tokens[i] = (int32_t)(x >> 8) % (int32_t)graph->dims.W;
         x = x * 1664525u + 1013904223u;
-        targets[i] = i % 11 == 3 ? -1 : (int32_t)(x >> 8) % (int32_t)graph->dims.V;
+        targets[i] = i % 11 == 3 ? -1 : (int32_t)(x >> 8) % (int32_t)graph->dims.W;
     }
 }
 

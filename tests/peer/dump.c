@@ -68,7 +68,7 @@ static rc_code dump_step(rc_training *training, const char *folder, rc_error *er
     rc_batch batch = {.tokens = training->tokens, .targets = training->targets};
     RC_TRY(rc_run_eval(training->run, &batch, &loss[0], err));
     const void *logits = rc_run_logits(training->run);
-    size_t n_logits = (size_t)(set->b * set->s * training->graph->dims.V);
+    size_t n_logits = (size_t)(set->b * set->s * training->graph->dims.W);
     float *kept;
     RC_TRY(RC_NEW(training->mem, &kept, n_logits, err));
     memcpy(kept, logits, n_logits * sizeof *kept);
@@ -85,7 +85,7 @@ static rc_code dump_step(rc_training *training, const char *folder, rc_error *er
     tensors[n] = (rc_file_tensor){.name = "logits",
                                   .dtype = RC_FILE_F32,
                                   .n_dims = 2,
-                                  .dims = {set->b * set->s, training->graph->dims.V},
+                                  .dims = {set->b * set->s, training->graph->dims.W},
                                   .at = kept};
     tensors[n + 1] = (rc_file_tensor){
         .name = "loss", .dtype = RC_FILE_F64, .n_dims = 1, .dims = {2}, .at = loss};

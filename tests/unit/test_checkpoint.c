@@ -46,12 +46,12 @@ static void fill_model(model *m, float first)
         m->b[i] = -first - (float)i / 7;
     for (int i = 0; i < 16; i++)
         m->moments[i] = first * 10 + (float)i;
-    m->weights[0] = (rc_weight){"w", RC_F32, 2, {2, 3}, m->w};
-    m->weights[1] = (rc_weight){"b", RC_F32, 1, {2}, m->b};
-    m->adam[0] = (rc_weight){"exp_avg.w", RC_F32, 2, {2, 3}, m->moments};
-    m->adam[1] = (rc_weight){"exp_avg_sq.w", RC_F32, 2, {2, 3}, m->moments + 6};
-    m->adam[2] = (rc_weight){"exp_avg.b", RC_F32, 1, {2}, m->moments + 12};
-    m->adam[3] = (rc_weight){"exp_avg_sq.b", RC_F32, 1, {2}, m->moments + 14};
+    m->weights[0] = (rc_weight){"w", RC_F32, 2, {2, 3}, m->w, 0};
+    m->weights[1] = (rc_weight){"b", RC_F32, 1, {2}, m->b, 0};
+    m->adam[0] = (rc_weight){"exp_avg.w", RC_F32, 2, {2, 3}, m->moments, 0};
+    m->adam[1] = (rc_weight){"exp_avg_sq.w", RC_F32, 2, {2, 3}, m->moments + 6, 0};
+    m->adam[2] = (rc_weight){"exp_avg.b", RC_F32, 1, {2}, m->moments + 12, 0};
+    m->adam[3] = (rc_weight){"exp_avg_sq.b", RC_F32, 1, {2}, m->moments + 14, 0};
     m->all = (rc_checkpoint){m->weights, m->adam, 2, 4};
 }
 
@@ -347,10 +347,10 @@ static void gpt2_weights_are_transposed_and_padded(void **state)
     tensors t;
     float words[8], positions[4], qkv[12], bias[3];
     rc_weight weights[] = {
-        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, words},
-        {"embedding.position_embeddings.weight", RC_F32, 2, {2, 2}, positions},
-        {"decoder.layers.0.self_attention.linear_qkv.weight", RC_F32, 2, {6, 2}, qkv},
-        {"decoder.layers.0.mlp.linear_fc1.bias", RC_F32, 1, {3}, bias},
+        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, words, 2},
+        {"embedding.position_embeddings.weight", RC_F32, 2, {2, 2}, positions, 0},
+        {"decoder.layers.0.self_attention.linear_qkv.weight", RC_F32, 2, {6, 2}, qkv, 0},
+        {"decoder.layers.0.mlp.linear_fc1.bias", RC_F32, 1, {3}, bias, 0},
     };
     rc_error err = {0};
     const char *path = path_in(folder, "gpt2.safetensors");
@@ -381,10 +381,10 @@ static void llama_weights_are_joined_from_parts(void **state)
     tensors a = {.n = 0}, b = {.n = 0};
     float words[8], qkv[16], fc1[12], head[8];
     rc_weight weights[] = {
-        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, words},
-        {"decoder.layers.11.self_attention.linear_qkv.weight", RC_F32, 2, {8, 2}, qkv},
-        {"decoder.layers.11.mlp.linear_fc1.weight", RC_F32, 2, {6, 2}, fc1},
-        {"output_layer.weight", RC_F32, 2, {4, 2}, head},
+        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, words, 0},
+        {"decoder.layers.11.self_attention.linear_qkv.weight", RC_F32, 2, {8, 2}, qkv, 0},
+        {"decoder.layers.11.mlp.linear_fc1.weight", RC_F32, 2, {6, 2}, fc1, 0},
+        {"output_layer.weight", RC_F32, 2, {4, 2}, head, 0},
     };
     rc_error err = {0};
     const char *where = path_in(folder, "llama");
@@ -427,9 +427,9 @@ static void a_model_of_another_config_is_refused(void **state)
     const char *path = path_in(folder, "wrong.safetensors");
     rc_error err = {0};
     rc_weight weights[] = {
-        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, room},
-        {"embedding.position_embeddings.weight", RC_F32, 2, {2, 2}, room},
-        {"decoder.layers.0.self_attention.linear_qkv.weight", RC_F32, 2, {6, 2}, room},
+        {"embedding.word_embeddings.weight", RC_F32, 2, {4, 2}, room, 2},
+        {"embedding.position_embeddings.weight", RC_F32, 2, {2, 2}, room, 0},
+        {"decoder.layers.0.self_attention.linear_qkv.weight", RC_F32, 2, {6, 2}, room, 0},
     };
     make_gpt2(&t);
     write_tensors(&t, path, state);
@@ -445,6 +445,7 @@ static void a_model_of_another_config_is_refused(void **state)
     assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "has no tensor h.1.attn.c_attn.weight"));
     err = (rc_error){0};
+    weights[0].n_padding = 0;
     weights[0].dims[0] = 2; /* fewer rows than the file: a smaller vocabulary */
     assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "transformer.wte.weight [3,2] does not fit"));
@@ -453,6 +454,48 @@ static void a_model_of_another_config_is_refused(void **state)
     add_tensor(&other, "some.weight", 1, 1);
     write_tensors(&other, path, state);
     assert_int_equal(rc_weights_start_from(path, weights, 3, *state, &err), RC_E_UNSUPPORTED);
+}
+
+/* A word without weights is no word, and weights of a word that the config does not have are not
+ * left out: only rows that pad may be missing, and only rows of 0 may be more. */
+static void a_vocabulary_of_another_size_is_refused(void **state)
+{
+    static const struct {
+        int64_t n_rows, n_padding;
+        bool is_last_word_zero;
+        const char *says;
+    } cases[] = {
+        {4, 2, false, NULL},
+        {4, 0, false, "gives 3 rows of embedding.word_embeddings.weight, which has 4"},
+        {7, 6, false, "gives 3 rows of embedding.word_embeddings.weight, which has 4"},
+        {3, 0, false, NULL},
+        {4, 4, false, "row 2 of embedding.word_embeddings.weight is a word"},
+        {4, 4, true, NULL},
+        {4, 6, true, "row 1 of embedding.word_embeddings.weight is a word"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tensors t = {.n = 0};
+        float words[14];
+        rc_error err = {0};
+        const char *path = path_in(folder, "words.safetensors");
+        rc_weight weight = {"embedding.word_embeddings.weight",
+                            RC_F32,
+                            2,
+                            {cases[i].n_rows, 2},
+                            words,
+                            cases[i].n_padding};
+        add_tensor(&t, "transformer.wte.weight", 3, 2);
+        for (int k = 0; k < 6; k++)
+            t.numbers[k] = k >= 4 && cases[i].is_last_word_zero ? 0 : (float)(k + 1);
+        write_tensors(&t, path, state);
+        rc_code code = rc_weights_start_from(path, &weight, 1, *state, &err);
+        if (code != (cases[i].says ? RC_E_INPUT : RC_OK))
+            fail_msg("case %zu: %s", i, err.msg);
+        if (cases[i].says && !strstr(err.msg, cases[i].says))
+            fail_msg("case %zu: %s", i, err.msg);
+        for (int64_t k = 2 * cases[i].n_rows - cases[i].n_padding; k < 2 * cases[i].n_rows; k++)
+            assert_true(code != RC_OK || words[k] == 0);
+    }
 }
 
 static void an_index_cannot_name_files_outside_its_folder(void **state)
@@ -487,6 +530,7 @@ int main(void)
         cmocka_unit_test(gpt2_weights_are_transposed_and_padded),
         cmocka_unit_test(llama_weights_are_joined_from_parts),
         cmocka_unit_test(a_model_of_another_config_is_refused),
+        cmocka_unit_test(a_vocabulary_of_another_size_is_refused),
         cmocka_unit_test(an_index_cannot_name_files_outside_its_folder),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_all, close_all);
