@@ -35,7 +35,7 @@ typedef enum rc_init { RC_INIT_NONE, RC_INIT_ZERO, RC_INIT_ONE, RC_INIT_NORMAL }
 /* Symbols of shapes, per rank. */
 typedef struct rc_dims {
     int64_t s, b, h, a, g, d, f, V, L;
-    int64_t W;       /* words of the softmax: the vocabulary, or V where its padding takes part */
+    int64_t W; /* words of the softmax: the vocabulary, or V where its padding takes part */
     int64_t t, p, c; /* tensor-, pipeline-, context-parallel sizes */
     int64_t S, N, n; /* s/c; tokens inside, and outside, tensor-parallel regions */
     bool has_sequence_parallel;

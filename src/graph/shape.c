@@ -33,9 +33,9 @@ static bool find_symbol(const rc_dims *dims, char symbol, int64_t *out)
         char symbol;
         int64_t value;
     } symbols[] = {{'s', dims->s}, {'b', dims->b}, {'h', dims->h}, {'a', dims->a},
-                   {'g', dims->g}, {'d', dims->d}, {'f', dims->f}, {'V', dims->V}, {'W', dims->W},
-                   {'L', dims->L}, {'t', dims->t}, {'c', dims->c}, {'S', dims->S},
-                   {'N', dims->N}, {'n', dims->n}};
+                   {'g', dims->g}, {'d', dims->d}, {'f', dims->f}, {'V', dims->V},
+                   {'W', dims->W}, {'L', dims->L}, {'t', dims->t}, {'c', dims->c},
+                   {'S', dims->S}, {'N', dims->N}, {'n', dims->n}};
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         if (symbols[i].symbol != symbol)
             continue;
