@@ -36,6 +36,26 @@ typedef enum rc_act {
     RC_ACT_SQUARED_RELU
 } rc_act;
 
+/* How the turning rates of rope are scaled for sequences longer than the model was trained on. Dynamic
+ * scaling is none of these: it chooses another rotary_base for the length. */
+typedef enum rc_rope_kind {
+    RC_ROPE_PLAIN,
+    RC_ROPE_LINEAR,
+    RC_ROPE_LLAMA3,
+    RC_ROPE_YARN
+} rc_rope_kind;
+
+typedef struct rc_rope_scaling {
+    rc_rope_kind kind;
+    double factor;     /* new length by old length; not of PLAIN, as the rest */
+    double old_length; /* LLAMA3, YARN: positions it was trained on */
+    /* Turns within old_length from which on a rate stays (most) and below which it is divided by
+     * the factor (least): LLAMA3's high and low frequency factors, YARN's beta_fast and beta_slow. */
+    double least_turns, most_turns;
+    bool is_rounded;  /* YARN: the ramp between them begins and ends at whole pairs */
+    double amplitude; /* YARN: cos and sin are multiplied by it */
+} rc_rope_scaling;
+
 /* Operand slots, in this order. "[]" optional. A gradient has its operand's shape.
  *
  *   op                in                                     out                     grads of in
@@ -77,11 +97,13 @@ typedef struct rc_op_attr {
     int64_t n_elem;     /* dropout: elements */
     int64_t rotary_dim; /* rope: leading elements of each head that rotate */
     double rotary_base; /* rope */
+    rc_rope_scaling rope_scaling;
     bool is_rotary_interleaved;
     bool is_causal;
     bool is_gated; /* activation */
     rc_act act;
     double eps;         /* norms */
+    double w_shift;     /* norms: y = u (w + w_shift); 1 where weights are stored around 0 */
     double scale;       /* attention scores */
     double p;           /* dropout probability */
     double loss_scale;  /* cross_entropy backward: dlogits *= loss_scale (1 / micro-batches) */

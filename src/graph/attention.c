@@ -47,21 +47,16 @@ static int build_contiguous(rc_builder *b, const char *part, int x, const char *
 
 static int build_rope(rc_builder *b, const char *part, int x, int64_t groups, const char *shape)
 {
-    const rc_config *cfg = b->cfg;
     rc_graph *graph = b->graph;
     int y = b->is_engine ? rc_build_overwrite(b, part, x)
                          : rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape);
-    rc_op_parts op = {
-        .kind = RC_OP_rope,
-        .part = part,
-        .attr = {.n = graph->dims.N,
-                 .groups = groups,
-                 .d = graph->dims.d,
-                 .rotary_dim = 2 * (int64_t)((double)graph->dims.d * cfg->rotary_percent / 2),
-                 .rotary_base = cfg->rotary_base,
-                 .is_rotary_interleaved = cfg->rotary_interleaved},
-        .in = {x, RC_ABSENT, RC_ABSENT},
-        .out = {y, RC_ABSENT, RC_ABSENT}};
+    rc_op_parts op = {.kind = RC_OP_rope,
+                      .part = part,
+                      .attr = b->rope,
+                      .in = {x, RC_ABSENT, RC_ABSENT},
+                      .out = {y, RC_ABSENT, RC_ABSENT}};
+    op.attr.n = graph->dims.N;
+    op.attr.groups = groups;
     rc_build_op(b, &op);
     return y;
 }
@@ -76,7 +71,6 @@ static heads build_heads(rc_builder *b, int qkv)
         .q = rc_build_view(b, "self_attention.query", qkv, "[N, ad/t]", 0),
         .k = rc_build_view(b, "self_attention.key", qkv, "[N, gd/t]", al * dims->d),
         .v = rc_build_view(b, "self_attention.value", qkv, "[N, gd/t]", (al + gl) * dims->d)};
-    bool has_rope = strcmp(cfg->position_embedding_type, "rope") == 0;
     if (cfg->qk_layernorm &&
         !b->is_engine) { /* the norms of both profiles copy strided input */
         at.q = build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
@@ -88,7 +82,7 @@ static heads build_heads(rc_builder *b, int qkv)
         at.k =
             build_head_norm(b, "self_attention.k_layernorm", at.k, gl, "[N, gd/t]", "[N, g/t]");
     }
-    if (has_rope) {
+    if (b->has_rope) {
         at.q = build_rope(b, "self_attention.query_rotary", at.q, al, "[N, ad/t]");
         at.k = build_rope(b, "self_attention.key_rotary", at.k, gl, "[N, gd/t]");
     } else if (!b->is_engine && !cfg->qk_layernorm && dims->a != dims->g) {
@@ -125,11 +119,12 @@ static heads build_core_copies(rc_builder *b, heads at)
 static rc_op_attr core_attr(const rc_builder *b)
 {
     const rc_dims *dims = &b->graph->dims;
+    const double scale = b->cfg->softmax_scale;
     return (rc_op_attr){.n = dims->N,
                         .a = dims->a / dims->t,
                         .g = dims->g / dims->t,
                         .d = dims->d,
-                        .scale = 1.0 / sqrt((double)dims->d),
+                        .scale = isnan(scale) ? 1.0 / sqrt((double)dims->d) : scale,
                         .is_causal = true};
 }
 

@@ -223,9 +223,10 @@ static const char *join(rc_builder *b, const char *part, const char *suffix)
 int rc_build_norm_of(rc_builder *b, const rc_norm_parts *parts)
 {
     const char *part = parts->part;
-    const bool is_rms = b->is_rms_norm;
+    const bool is_rms = b->is_rms_norm, is_around_0 = b->cfg->layernorm_zero_centered_gamma;
     int bias = RC_ABSENT, mean = RC_ABSENT;
-    int w = rc_build_weight(b, join(b, part, "weight"), parts->weight_shape, RC_INIT_ONE, 0);
+    int w = rc_build_weight(b, join(b, part, "weight"), parts->weight_shape,
+                            is_around_0 ? RC_INIT_ZERO : RC_INIT_ONE, 0);
     if (!is_rms)
         bias = rc_build_weight(b, join(b, part, "bias"), parts->weight_shape, RC_INIT_ZERO, 0);
     int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, b->graph->dtype, parts->out_shape);
@@ -239,7 +240,8 @@ int rc_build_norm_of(rc_builder *b, const rc_norm_parts *parts)
                       .attr = {.n = parts->n,
                                .h = parts->h,
                                .groups = parts->groups,
-                               .eps = b->cfg->layernorm_epsilon},
+                               .eps = b->cfg->layernorm_epsilon,
+                               .w_shift = is_around_0},
                       .in = {parts->x, w, bias},
                       .out = {y, is_rms ? rstd : mean, is_rms ? RC_ABSENT : rstd}};
     rc_build_op(b, &op);

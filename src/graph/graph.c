@@ -171,18 +171,20 @@ static rc_code read_words(const rc_config *cfg, rc_builder *b, rc_error *err)
                                       {"silu", RC_ACT_SILU},
                                       {"relu", RC_ACT_RELU},
                                       {"squared_relu", RC_ACT_SQUARED_RELU}};
-    static const word_value positions[] = {{"learned_absolute", 0}, {"rope", 1}, {"none", 2}};
+    static const word_value positions[] = {
+        {"learned_absolute", 0}, {"rope", 1}, {"yarn", 1}, {"none", 0}};
     static const word_value backends[] = {
         {"auto", 0}, {"fused", 0}, {"flash", 0}, {"unfused", 0}, {"local", 0}};
-    int is_rms = 0, act = 0, ignored = 0;
+    int is_rms = 0, act = 0, has_rope = 0, ignored = 0;
     RC_TRY(find_word(cfg, RC_FIELD_normalization, cfg->normalization, norms, 2, &is_rms, err));
     RC_TRY(find_word(cfg, RC_FIELD_activation_func, cfg->activation_func, acts, 5, &act, err));
     RC_TRY(find_word(cfg, RC_FIELD_position_embedding_type, cfg->position_embedding_type,
-                     positions, 3, &ignored, err));
+                     positions, 4, &has_rope, err));
     RC_TRY(find_word(cfg, RC_FIELD_attention_backend, cfg->attention_backend, backends, 5,
                      &ignored, err));
     b->is_rms_norm = is_rms == 1;
     b->act = (rc_act)act;
+    b->has_rope = has_rope == 1;
     return RC_OK;
 }
 
@@ -213,6 +215,8 @@ static rc_code need_reals(const rc_config *cfg, rc_error *err)
     RC_TRY(need_real(cfg, RC_FIELD_layernorm_epsilon, cfg->layernorm_epsilon, 1, err));
     RC_TRY(need_real(cfg, RC_FIELD_init_method_std, cfg->init_method_std, FLT_MAX, err));
     RC_TRY(need_real(cfg, RC_FIELD_rotary_percent, cfg->rotary_percent, 1, err));
+    if (!isnan(cfg->softmax_scale))
+        RC_TRY(need_real(cfg, RC_FIELD_softmax_scale, cfg->softmax_scale, FLT_MAX, err));
     if (cfg->rotary_base >= 1 && isfinite(cfg->rotary_base))
         return RC_OK;
     return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_rotary_base].where,
@@ -270,6 +274,8 @@ rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenize
     RC_TRY(make_vocabulary(cfg, profile, tokenizer, &graph->dims, err));
     RC_TRY(read_words(cfg, &b, err));
     RC_TRY(need_reals(cfg, err));
+    if (b.has_rope)
+        RC_TRY(rc_build_rope_attr(cfg, &graph->dims, &b.rope, err));
     RC_TRY(build_model(&b));
     return rc_graph_verify(graph, err);
 }

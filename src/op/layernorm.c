@@ -1,4 +1,4 @@
-/* layernorm.c — (x - mean) * rstd * w + b. Backward reads x, w, mean and rstd, never y. */
+/* layernorm.c — (x - mean) * rstd * (w + w_shift) + b. Backward reads x, w, mean and rstd, never y. */
 #include "op/facts.h"
 #include "op/scratch.h"
 

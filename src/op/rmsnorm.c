@@ -1,4 +1,4 @@
-/* rmsnorm.c — x * rstd * w. Backward reads x, w and rstd, never y. */
+/* rmsnorm.c — x * rstd * (w + w_shift). Backward reads x, w and rstd, never y. */
 #include "op/facts.h"
 #include "op/scratch.h"
 

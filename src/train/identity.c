@@ -37,6 +37,7 @@ static bool is_compared(rc_field field)
     if (starts_with(key, "model."))
         return !strstr(key, "recompute") && !strstr(key, "parallel");
     return starts_with(key, "optimizer.") || field == RC_FIELD_seed ||
+           field == RC_FIELD_rope_dynamic_factor || field == RC_FIELD_yarn_attention_factor ||
            field == RC_FIELD_split || field == RC_FIELD_eod_mask_loss ||
            field == RC_FIELD_eod_id;
 }

@@ -29,7 +29,7 @@ static const law_model law_models[] = {
     {"gpt", {LAW_COMMON, "model.activation_func=gelu_tanh"}},
     {"gpt-no-dropout",
      {LAW_COMMON, "model.activation_func=gelu", "model.hidden_dropout=0",
-      "model.attention_dropout=0"}},
+      "model.attention_dropout=0", "model.softmax_scale=0.2"}},
     {"llama",
      {LAW_COMMON, "model.normalization=RMSNorm", "model.position_embedding_type=rope",
       "model.gated_linear_unit=true", "model.activation_func=silu", "model.num_query_groups=2",
@@ -38,12 +38,16 @@ static const law_model law_models[] = {
     {"llama-qk-norm",
      {LAW_COMMON, "model.normalization=RMSNorm", "model.position_embedding_type=rope",
       "model.gated_linear_unit=true", "model.activation_func=silu", "model.num_query_groups=1",
-      "model.add_bias_linear=false", "model.qk_layernorm=true", "model.kv_channels=20"}},
+      "model.add_bias_linear=false", "model.qk_layernorm=true", "model.kv_channels=20",
+      "model.layernorm_zero_centered_gamma=true", "model.position_embedding_type=yarn",
+      "model.yarn_rotary_scaling_factor=4", "model.yarn_original_max_position_embeddings=10",
+      "model.yarn_beta_fast=2", "model.yarn_beta_slow=0.1",
+      "model.yarn_correction_range_round_to_int=true"}},
     {"mixed",
      {LAW_COMMON, "model.position_embedding_type=rope", "model.rotary_percent=0.5",
       "model.activation_func=squared_relu", "model.add_bias_linear=false",
       "model.add_qkv_bias=true", "model.qk_layernorm=true", "model.num_layers=5",
-      "model.make_vocab_size_divisible_by=128"}},
+      "model.make_vocab_size_divisible_by=128", "model.layernorm_zero_centered_gamma=true"}},
 };
 enum { LAW_N_MODELS = sizeof law_models / sizeof *law_models };
 

@@ -6,6 +6,10 @@
     {                                                                                          \
         .n = (N), .groups = (GROUPS), .h = (H), .eps = 1e-5                                    \
     }
+#define NORM_AROUND_0(N, GROUPS, H)                                                            \
+    {                                                                                          \
+        .n = (N), .groups = (GROUPS), .h = (H), .eps = 1e-5, .w_shift = 1                      \
+    }
 #define LINEAR(N, IN, OUT)                                                                     \
     {                                                                                          \
         .n = (N), .in = (IN), .out = (OUT)                                                     \
@@ -15,6 +19,13 @@
     {                                                                                          \
         .s = (S), .b = (B), .n = (S) * (B), .groups = (GROUPS), .d = (D),                      \
         .rotary_dim = (ROTARY), .rotary_base = 10000                                           \
+    }
+#define SCALED_ROPE(...)                                                                       \
+    {                                                                                          \
+        .s = 75, .b = 2, .n = 150, .groups = 3, .d = 16, .rotary_dim = 16, .rotary_base = 300, \
+        .rope_scaling = {                                                                      \
+            __VA_ARGS__                                                                        \
+        }                                                                                      \
     }
 #define ATTENTION(S, B, A, G, D)                                                               \
     HEADS(S, B, A, G, D), .scale = 0.3, .is_causal = true, .random_id = 5
@@ -108,6 +119,19 @@ const op_case op_cases[] = {
     {CASE("one", cross_entropy){.n = 1, .V = 1, .loss_scale = 1}},
 
     {CASE("view", contiguous){.n = 37, .h = 51}, .gap = 13},
+
+    /* Below the others, because a case's numbers are drawn by its place in this list. */
+    {CASE("around 0", layernorm) NORM_AROUND_0(37, 1, 51)},
+    {CASE("around 0, no bias", layernorm) NORM_AROUND_0(33, 2, 20), .gap = 3, .absent = 4},
+    {CASE("around 0", rmsnorm) NORM_AROUND_0(37, 1, 51)},
+    {CASE("around 0, heads", rmsnorm) NORM_AROUND_0(29, 6, 24), .gap = 11},
+    {CASE("linear", rope) SCALED_ROPE(.kind = RC_ROPE_LINEAR, .factor = 4)},
+    {CASE("llama3", rope) SCALED_ROPE(.kind = RC_ROPE_LLAMA3, .factor = 8, .old_length = 60,
+                                      .least_turns = 1, .most_turns = 4)},
+    {CASE("yarn", rope)
+         SCALED_ROPE(.kind = RC_ROPE_YARN, .factor = 3, .old_length = 40, .least_turns = 1,
+                     .most_turns = 9, .is_rounded = true, .amplitude = 1.25),
+     .gap = 2},
 };
 
 const int n_op_cases = sizeof op_cases / sizeof op_cases[0];

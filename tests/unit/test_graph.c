@@ -189,6 +189,53 @@ static void parameters_are_counted_as_published(void **state)
     rc_arena_close(mem);
 }
 
+/* 1 + w with w = 0 is w = 1: the same loss and gradients, to the bit; and norms have no decay. */
+static void norms_around_0_start_as_the_same_model(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < LAW_N_MODELS; m++) {
+        rc_run *runs[2];
+        double loss[2];
+        int32_t tokens[256], targets[256];
+        rc_arena *mem = rc_arena_open();
+        for (int k = 0; k < 2; k++) {
+            law_model model = law_models[m];
+            rc_error err = {0};
+            size_t n = 0;
+            while (model.words[n])
+                n++;
+            model.words[n] = k ? "model.layernorm_zero_centered_gamma=true"
+                               : "model.layernorm_zero_centered_gamma=false";
+            const rc_graph *graph = law_graph(&model, "fused", mem);
+            for (int64_t i = 0; i < graph->dims.N; i++)
+                tokens[i] = targets[i] = (int32_t)(i * 37 % graph->dims.V);
+            law_check(rc_run_open(law_schedule(graph, "none", 1, mem),
+                                  &(rc_run_options){.seed = 7, .n_micro_batches = 1}, &runs[k],
+                                  &err),
+                      &err);
+            rc_run_init_weights(runs[k]);
+            loss[k] = rc_run_micro(runs[k], tokens, targets, 0, 0);
+        }
+        int n_params;
+        const rc_run_param *plain = rc_run_params(runs[0], &n_params),
+                           *around_0 = rc_run_params(runs[1], &n_params);
+        assert_memory_equal(&loss[0], &loss[1], sizeof loss[0]);
+        for (int i = 0; i < n_params; i++) {
+            const rc_tensor *tensor = around_0[i].tensor;
+            size_t n_bytes = (size_t)tensor->n_elem * sizeof(float);
+            bool is_gamma = strstr(tensor->name, "layernorm.weight") != NULL;
+            assert_memory_equal(plain[i].grad, around_0[i].grad, n_bytes);
+            for (int64_t k = 0; k < tensor->n_elem && is_gamma; k++)
+                assert_true(((float *)around_0[i].weight)[k] == 0 &&
+                            ((float *)plain[i].weight)[k] == 1);
+            assert_true(!is_gamma || !tensor->has_weight_decay);
+        }
+        rc_run_close(runs[0]);
+        rc_run_close(runs[1]);
+        rc_arena_close(mem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +245,7 @@ int main(void)
         cmocka_unit_test(graph_refuses_sums_past_its_range),
         cmocka_unit_test(fused_attention_has_no_square_tensor),
         cmocka_unit_test(parameters_are_counted_as_published),
+        cmocka_unit_test(norms_around_0_start_as_the_same_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

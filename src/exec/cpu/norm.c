@@ -1,8 +1,10 @@
 /* norm.c — layernorm and rmsnorm.
  *
- *   layernorm  u = (x - mean) rstd   y = u w + b   dx = rstd (g - mean(g) - u mean(g u)), g = dy w
- *   rmsnorm    u = x rstd            y = u w       dx = rstd (g - u mean(g u))
+ *   layernorm  u = (x - mean) rstd   y = u W + b   dx = rstd (g - mean(g) - u mean(g u)), g = dy W
+ *   rmsnorm    u = x rstd            y = u W       dx = rstd (g - u mean(g u))
  *   both       dw = sum over rows of dy u          db = sum over rows of dy
+ *
+ * W is w + w_shift: 1 + w where weights are stored around 0 (layernorm_zero_centered_gamma).
  *
  * The sums over rows go through RC_N_CHUNKS partial sums in scratch, added in order.
  */
@@ -19,12 +21,13 @@ typedef struct norm_row {
     float *y;
     float *mean, *rstd;
     const float *x, *w, *b; /* b may be NULL */
-    float eps;
+    float eps, w_shift;
 } norm_row;
 
 RC_CLONES static void norm_fwd_row(const norm_row *row, int64_t h)
 {
     const float *x = row->x, *w = row->w, *b = row->b;
+    const float shift = row->w_shift;
     float *y = row->y;
     float mean = 0, square = 0;
     if (row->mean) {
@@ -42,11 +45,11 @@ RC_CLONES static void norm_fwd_row(const norm_row *row, int64_t h)
     if (b) {
 #pragma omp simd
         for (int64_t i = 0; i < h; i++)
-            y[i] = (x[i] - mean) * rstd * w[i] + b[i];
+            y[i] = (x[i] - mean) * rstd * (w[i] + shift) + b[i];
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < h; i++)
-            y[i] = (x[i] - mean) * rstd * w[i];
+            y[i] = (x[i] - mean) * rstd * (w[i] + shift);
     }
 }
 
@@ -54,20 +57,20 @@ typedef struct norm_grad {
     float *dx;              /* NULL: not wanted */
     float *dw_sum, *db_sum; /* [h] added to; NULL: not wanted */
     const float *dy, *x, *w;
-    float mean, rstd;
+    float mean, rstd, w_shift;
     bool has_mean, is_added;
 } norm_grad;
 
 RC_CLONES static void norm_bwd_dx(const norm_grad *g, int64_t h)
 {
     const float *dy = g->dy, *x = g->x, *w = g->w;
-    const float mean = g->mean, rstd = g->rstd;
+    const float mean = g->mean, rstd = g->rstd, shift = g->w_shift;
     float *dx = g->dx;
     const bool is_added = g->is_added;
     float sum = 0, dot = 0;
 #pragma omp simd reduction(+ : sum, dot)
     for (int64_t i = 0; i < h; i++) {
-        float v = dy[i] * w[i];
+        float v = dy[i] * (w[i] + shift);
         sum += v;
         dot += v * ((x[i] - mean) * rstd);
     }
@@ -76,7 +79,7 @@ RC_CLONES static void norm_bwd_dx(const norm_grad *g, int64_t h)
 #pragma omp simd
     for (int64_t i = 0; i < h; i++) {
         float u = (x[i] - mean) * rstd;
-        rc_put(&dx[i], rstd * (dy[i] * w[i] - c - u * dot), is_added);
+        rc_put(&dx[i], rstd * (dy[i] * (w[i] + shift) - c - u * dot), is_added);
     }
 }
 
@@ -117,7 +120,8 @@ static void norm_fwd(const rc_call *call, bool has_mean)
                         .x = group_row(&call->in[0], attr, r),
                         .w = w,
                         .b = b,
-                        .eps = (float)attr->eps};
+                        .eps = (float)attr->eps,
+                        .w_shift = (float)attr->w_shift};
         norm_fwd_row(&row, attr->h);
     }
 }
@@ -133,6 +137,7 @@ static void norm_bwd_chunk(const rc_call *call, bool has_mean, int64_t chunk)
     norm_grad g = {.dw_sum = call->d_in[1].at ? sums : NULL,
                    .db_sum = has_mean && call->d_in[2].at ? sums + pad : NULL,
                    .w = rc_f32(&call->in[1]),
+                   .w_shift = (float)attr->w_shift,
                    .has_mean = has_mean,
                    .is_added = call->d_in[0].is_added};
     memset(sums, 0, (size_t)(2 * pad) * sizeof *sums);

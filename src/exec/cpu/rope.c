@@ -1,28 +1,29 @@
 /* rope.c — rotary position embedding (Su et al. 2021) of every head.
  *
- * Pair i of position t turns by t * base^(-2 i / rotary_dim). Angles come without a stored table:
+ * Pair i of position t turns by t * rate_i (op/rope.h). Angles come without a stored table:
  * position t = block * RC_ROPE_STRIDE + rest, and the turn by t is the turn by the block's first
  * position times the turn by the rest, both in double: a few thousand sines per call, exact to
- * 1e-15 at any length. Backward turns the other way.
+ * 1e-15 at any length. Backward turns the other way. Both grow or shrink by the amplitude.
  */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/operand.h"
+#include "op/rope.h"
 #include "op/scratch.h"
 
 #include <math.h>
 #include <omp.h>
 
-/* cos | sin of one position, `half` each */
+/* cos | sin of one position, `half` each, times the amplitude; sin also times the direction. */
 RC_CLONES static void turn_row(float *turn, const double *coarse, const double *fine,
-                               int64_t half, double direction)
+                               int64_t half, const double times[2])
 {
 #pragma omp simd
     for (int64_t i = 0; i < half; i++) {
         double c = coarse[i] * fine[i] - coarse[half + i] * fine[half + i];
         double s = coarse[half + i] * fine[i] + coarse[i] * fine[half + i];
-        turn[i] = (float)c;
-        turn[half + i] = (float)(direction * s);
+        turn[i] = (float)(times[0] * c);
+        turn[half + i] = (float)(times[1] * s);
     }
 }
 
@@ -60,7 +61,7 @@ RC_CLONES static void rotate_row(const rope_row *row)
 static void angle_row(double *to, int64_t position, int64_t half, const rc_op_attr *attr)
 {
     for (int64_t i = 0; i < half; i++) {
-        double rate = pow(attr->rotary_base, -2.0 * (double)i / (double)attr->rotary_dim);
+        double rate = rc_rope_rate(attr, i);
         to[i] = cos((double)position * rate);
         to[half + i] = sin((double)position * rate);
     }
@@ -83,6 +84,8 @@ static void rope(const rc_call *call, const rc_operand *to, const rc_operand *fr
 {
     const rc_op_attr *attr = call->attr;
     const int64_t half = attr->rotary_dim / 2;
+    const double amplitude = rc_rope_amplitude(attr);
+    const double times[2] = {amplitude, direction * amplitude};
     double *table = call->scratch;
     float *turns = (float *)(table + rc_pad16(rc_rope_table_rows(attr->s) * 2 * half));
     angle_tables(call, table, half);
@@ -100,7 +103,7 @@ static void rope(const rc_call *call, const rc_operand *to, const rc_operand *fr
                         .half = half,
                         .is_interleaved = attr->is_rotary_interleaved,
                         .is_added = to->is_added};
-        turn_row(turn, coarse, fine, half, direction);
+        turn_row(turn, coarse, fine, half, times);
         rotate_row(&row);
     }
 }

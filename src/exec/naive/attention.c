@@ -4,22 +4,25 @@
  */
 #include "exec/naive/naive.h"
 
+#include "op/rope.h"
+
 #include <math.h>
 
-/* One pair of a head turned by its position: y0 = x0 cos - x1 sin, y1 = x0 sin + x1 cos. */
+/* One pair of a head turned by its position: y0 = x0 cos - x1 sin, y1 = x0 sin + x1 cos, both times
+ * the amplitude. */
 static void rotate_head(const rc_call *call, const rc_operand *to, const rc_operand *from,
                         int64_t row, int64_t head, double direction)
 {
     const rc_op_attr *attr = call->attr;
     const int64_t half = attr->rotary_dim / 2, at = head * attr->d;
+    const double r = rc_rope_amplitude(attr);
     for (int64_t i = 0; i < half; i++) {
-        double rate = pow(attr->rotary_base, -2.0 * (double)i / (double)attr->rotary_dim);
-        double angle = direction * (double)(row % attr->s) * rate;
+        double angle = direction * (double)(row % attr->s) * rc_rope_rate(attr, i);
         int64_t first = at + (attr->is_rotary_interleaved ? 2 * i : i);
         int64_t second = first + (attr->is_rotary_interleaved ? 1 : half);
         double x0 = rc_get(from, row, first), x1 = rc_get(from, row, second);
-        rc_set(to, row, first, x0 * cos(angle) - x1 * sin(angle));
-        rc_set(to, row, second, x0 * sin(angle) + x1 * cos(angle));
+        rc_set(to, row, first, r * (x0 * cos(angle) - x1 * sin(angle)));
+        rc_set(to, row, second, r * (x0 * sin(angle) + x1 * cos(angle)));
     }
     for (int64_t i = 2 * half; i < attr->d && to->at != from->at; i++)
         rc_set(to, row, at + i, rc_get(from, row, at + i));

@@ -27,7 +27,7 @@ static void norm_fwd(const rc_call *call, bool has_mean)
         double rstd = 1 / sqrt(square + attr->eps);
         for (int64_t i = 0; i < h; i++) {
             double y = (row_get(&call->in[0], attr, r, i) - mean) * rstd;
-            y *= rc_get(&call->in[1], 0, i);
+            y *= attr->w_shift + rc_get(&call->in[1], 0, i);
             if (has_mean && call->in[2].at)
                 y += rc_get(&call->in[2], 0, i);
             row_set(&call->out[0], attr, r, i, y);
@@ -60,12 +60,12 @@ static void norm_bwd(const rc_call *call, bool has_mean)
         double mean = has_mean ? rc_get(&call->out[1], 0, r) : 0, rstd = rc_get(rstds, 0, r);
         double sum = 0, dot = 0;
         for (int64_t i = 0; i < h; i++) {
-            double g = row_get(dy, attr, r, i) * rc_get(w, 0, i);
+            double g = row_get(dy, attr, r, i) * (attr->w_shift + rc_get(w, 0, i));
             sum += g / (double)h;
             dot += g * (row_get(x, attr, r, i) - mean) * rstd / (double)h;
         }
         for (int64_t i = 0; i < h; i++) {
-            double g = row_get(dy, attr, r, i) * rc_get(w, 0, i);
+            double g = row_get(dy, attr, r, i) * (attr->w_shift + rc_get(w, 0, i));
             double u = (row_get(x, attr, r, i) - mean) * rstd;
             row_set(&call->d_in[0], attr, r, i, rstd * (g - (has_mean ? sum : 0) - u * dot));
         }
