@@ -21,8 +21,8 @@ static rc_code need_number(const rc_config *cfg, rc_field field, double value, d
                        "%s is not set; this rotary scaling needs it", rc_field_key(field));
     if (value >= least && isfinite(value))
         return RC_OK;
-    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where, "%s is %g; it must be at least %g",
-                   rc_field_key(field), value, least);
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                   "%s is %g; it must be at least %g", rc_field_key(field), value, least);
 }
 
 /* least turns < most turns, both above 0 */
@@ -34,8 +34,9 @@ static rc_code need_turns(const rc_config *cfg, rc_field least, rc_field most,
     RC_TRY(need_number(cfg, most, by->most_turns, smallest, err));
     if (by->least_turns < by->most_turns)
         return RC_OK;
-    return RC_FAIL(err, RC_E_INPUT, cfg->origin[most].where, "%s is %g; it must be above %s, %g",
-                   rc_field_key(most), by->most_turns, rc_field_key(least), by->least_turns);
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[most].where,
+                   "%s is %g; it must be above %s, %g", rc_field_key(most), by->most_turns,
+                   rc_field_key(least), by->least_turns);
 }
 
 static rc_code read_linear(const rc_config *cfg, rc_op_attr *attr, rc_error *err)
@@ -48,13 +49,12 @@ static rc_code read_linear(const rc_config *cfg, rc_op_attr *attr, rc_error *err
 
 static rc_code read_llama3(const rc_config *cfg, rc_op_attr *attr, rc_error *err)
 {
-    attr->rope_scaling =
-        (rc_rope_scaling){.kind = RC_ROPE_LLAMA3,
-                          .factor = cfg->rope_scaling_factor,
-                          .old_length =
-                              (double)cfg->rope_scaling_original_max_position_embeddings,
-                          .least_turns = cfg->rope_scaling_low_freq_factor,
-                          .most_turns = cfg->rope_scaling_high_freq_factor};
+    attr->rope_scaling = (rc_rope_scaling){
+        .kind = RC_ROPE_LLAMA3,
+        .factor = cfg->rope_scaling_factor,
+        .old_length = (double)cfg->rope_scaling_original_max_position_embeddings,
+        .least_turns = cfg->rope_scaling_low_freq_factor,
+        .most_turns = cfg->rope_scaling_high_freq_factor};
     const rc_rope_scaling *by = &attr->rope_scaling;
     RC_TRY(need_number(cfg, RC_FIELD_rope_scaling_factor, by->factor, 1, err));
     RC_TRY(need_number(cfg, RC_FIELD_rope_scaling_original_max_position_embeddings,
@@ -170,8 +170,7 @@ rc_code rc_build_rope_attr(const rc_config *cfg, const rc_dims *dims, rc_op_attr
 {
     const bool is_yarn = strcmp(cfg->position_embedding_type, "yarn") == 0;
     *out = (rc_op_attr){.d = dims->d,
-                        .rotary_dim =
-                            2 * (int64_t)((double)dims->d * cfg->rotary_percent / 2),
+                        .rotary_dim = 2 * (int64_t)((double)dims->d * cfg->rotary_percent / 2),
                         .rotary_base = cfg->rotary_base,
                         .is_rotary_interleaved = cfg->rotary_interleaved};
     RC_TRY(refuse_two(cfg, is_yarn, err));

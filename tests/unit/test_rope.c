@@ -308,9 +308,8 @@ static void flags_of_megatron_lm_are_read(void **state)
          false},
     };
     static const char *const common[] = {
-        "--num-layers",  "1",           "--hidden-size",      "64",          "--num-attention-heads",
-        "2",             "--seq-length", "64",                "--vocab-size", "300",
-        "--micro-batch-size", "1"};
+        "--num-layers", "1",  "--hidden-size", "64",  "--num-attention-heads", "2",
+        "--seq-length", "64", "--vocab-size",  "300", "--micro-batch-size",    "1"};
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const char *words[24];
