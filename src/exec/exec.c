@@ -319,14 +319,17 @@ static double loss_of(const rc_run *run)
 rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error *err)
 {
     const rc_schedule *s = run->schedule;
-    uint64_t n_micro = (uint64_t)run->options.n_micro_batches;
+    /* The number of its first sample in the run: unique though a resumed run may have smaller or
+     * larger micro-batches. */
+    uint64_t draw = ((uint64_t)batch->step * (uint64_t)run->options.n_micro_batches +
+                     (uint64_t)batch->micro) *
+                    (uint64_t)s->graph->dims.b;
     *loss = (double)NAN;
     RC_TRY(load_inputs(run, batch, err));
     if (batch->micro == 0)
         run_zero(run);
     run->is_training = true;
-    RC_TRY(run_range(run, s->micro_first, s->micro_last,
-                     (uint64_t)batch->step * n_micro + (uint64_t)batch->micro, err));
+    RC_TRY(run_range(run, s->micro_first, s->micro_last, draw, err));
     *loss = loss_of(run);
     return RC_OK;
 }

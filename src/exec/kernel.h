@@ -27,7 +27,7 @@ typedef struct rc_call {
     /* Key of the random draws (Philox4x32-10): element e of op `attr->random_id` in micro-batch
      * `draw` of a run with `seed`. A recompute passes the same numbers again. */
     uint64_t seed;
-    uint64_t draw; /* step * micro-batches per step + micro-batch */
+    uint64_t draw; /* samples of the run before this micro-batch */
 } rc_call;
 
 typedef void (*rc_kernel)(const rc_call *call);

@@ -114,6 +114,12 @@ static rc_code set_batches(const rc_config *cfg, rc_train_settings *out, rc_erro
                        "; it must be a multiple of micro_batch_size, %" PRId64,
                        out->n_global, out->b);
     out->n_micro = out->n_global / out->b;
+    if (out->n_steps * out->n_global >> 48)
+        return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_train_iters),
+                       "train.train_iters is %" PRId64 " steps of %" PRId64
+                       " samples; a run has fewer than 2^48 samples, or draws of dropout would "
+                       "come again",
+                       out->n_steps, out->n_global);
     return RC_OK;
 }
 
