@@ -12,6 +12,7 @@
 #include "base/simd.h"
 #include "exec/cpu/gemm.h"
 #include "exec/cpu/optimizer.h"
+#include "exec/cpu/team.h"
 #include "exec/kernel.h"
 
 #include <recompute/arena.h>
@@ -220,7 +221,8 @@ typedef struct gemm_job {
 static void gemm_run(void *arg)
 {
     const gemm_job *j = arg;
-    rc_gemm_run(&j->gemm, j->n_threads);
+    if (rc_gemm_run(&j->gemm, j->n_threads) != RC_FAULT_NONE)
+        abort();
 }
 
 /* A linear op beside the library's bare product of its forward. */
@@ -421,9 +423,9 @@ int main(int argc, char **argv)
                .n_threads = argc > 1 ? atoi(argv[1]) : omp_get_max_threads(),
                .budget = argc > 2 ? atof(argv[2]) : 0.2,
                .only = argc > 3 ? argv[3] : NULL};
-    if (!b.mem || b.n_threads < 1 || rc_gemm_open(NULL) != RC_OK)
+    if (!b.mem || b.n_threads < 1 || rc_team_open(b.n_threads, NULL) != RC_OK ||
+        rc_gemm_open(b.n_threads, NULL) != RC_OK)
         return 2;
-    rc_cpu_prepare_threads(b.n_threads);
     measure_bounds(&b);
     bench_linear(&b, "linear 2048 x 384 x 1152", 2048, 384, 1152);
     bench_linear(&b, "linear 2048 x 384 x 384", 2048, 384, 384);

@@ -75,7 +75,8 @@ static double time_gemm(const rc_gemm *gemm, int n_threads)
     double best = 1e9;
     for (int i = 0; i < 2; i++) {
         double t = now();
-        rc_gemm_run(gemm, n_threads);
+        if (rc_gemm_run(gemm, n_threads) != RC_FAULT_NONE)
+            abort();
         t = now() - t;
         best = t < best ? t : best;
     }

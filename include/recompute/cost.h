@@ -16,8 +16,8 @@ typedef struct rc_cost {
     int64_t largest[RC_CATEGORY_COUNT]; /* largest that a category ever is */
     int64_t model_state_bytes;          /* weights, gradients, optimizer */
     int64_t retained_bytes;             /* from forward to backward */
-    /* The math library's own working memory, outside the arena: the most one product may take, an
-     * upper estimate (src/op/facts.h). */
+    /* The math library's working memory, a part of scratch: the most that one op reserves for it
+     * (src/op/facts.h). */
     int64_t library_bytes;
     int64_t fwd_flops, bwd_flops, recompute_flops; /* of one micro-batch */
 } rc_cost;

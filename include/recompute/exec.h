@@ -17,10 +17,6 @@ typedef struct rc_run_options {
     /* Fill every buffer with 0xFF (reads as NaN) before its first and after its last instruction, so
      * that a liveness fault is a NaN at the culprit. */
     bool is_poisoned;
-    /* Mark the step part of the arena, and some room behind it, before the run:
-     * rc_run_touched_bytes then tells what kernels really wrote instead of what they were handed
-     * (of scratch still the latter). */
-    bool is_watched;
 } rc_run_options;
 
 /* One weight as the loop around the run sees it; pointers into the arena. */
@@ -29,9 +25,16 @@ typedef struct rc_run_param {
     void *weight, *grad, *moment1, *moment2;
 } rc_run_param;
 
-/* gives   *out  to be closed; the arena is zeroed
- * errors  RC_E_UNSUPPORTED when the backend has no kernel for an op or dtype, or parallel sizes are
- *         not 1; RC_E_MEMORY when the host refuses the arena */
+/* Threads that OpenMP gives at most: OMP_THREAD_LIMIT. A schedule for more is refused. */
+RC_API int rc_run_most_threads(void);
+
+/* Takes the arena, starts the threads and tries the math library on some products whose result is known:
+ * what follows takes no memory from the host.
+ *
+ * gives   *out  to be closed; the arena is zeroed
+ * errors  RC_E_UNSUPPORTED when the backend has no kernel for an op or dtype, parallel sizes are not 1,
+ *         or the math library is missing or computes wrongly; RC_E_MEMORY when the host refuses the
+ *         arena, a thread, or the library's code; RC_E_INPUT past rc_run_most_threads */
 RC_MUST_CHECK
 RC_API rc_code rc_run_open(const rc_schedule *schedule, const rc_run_options *options,
                            rc_run **out, rc_error *err);
@@ -52,9 +55,11 @@ typedef struct rc_batch {
  * One micro-batch forward and backward; the first of a step (micro 0) zeroes the gradients.
  *
  * gives   *loss  mean over the targets that have one; NAN after an error
- * errors  RC_E_INPUT for a token or target outside the vocabulary; nothing has then changed
- *         RC_E_MEMORY when the math library finds no memory for a product. The gradients are then
- *         of no use; weights and moments are what they were
+ * errors  RC_E_INPUT for a token or target outside the vocabulary: nothing has then changed.
+ *         RC_E_MEMORY when the math library finds no memory for a product; RC_E_BUG when it gives
+ *         wrong numbers, or a kernel leaves elements of an output unwritten (all of which is looked at
+ *         in the first micro-batch, later one instruction's products each time). The gradients are
+ *         then of no use; weights and moments are what they were
  */
 RC_MUST_CHECK
 RC_API rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error *err);
@@ -75,9 +80,12 @@ RC_API rc_code rc_run_update(rc_run *run, const rc_update *update, double *norm,
  * until the next call. [b*s, W], NULL before the first. */
 RC_API const void *rc_run_logits(const rc_run *run);
 
-/* Bytes of the arena from its start to the last one that a kernel was handed, or, in a watched run,
- * to the last one that was written; rounded up to RC_ALIGN. */
+/* Measured in the first micro-batch, 0 before: bytes of the arena from its start to the last one that
+ * was seen to change under a kernel, rounded up to RC_ALIGN (scratch: to the end of what was
+ * reserved), and what the math library took beside its scratch. */
 RC_API int64_t rc_run_touched_bytes(const rc_run *run);
+/* Most that the math library worked in during one op so far. */
+RC_API int64_t rc_run_library_bytes(const rc_run *run);
 RC_API int64_t rc_run_arena_bytes(const rc_run *run);
 /* Seconds spent in each instruction since the run was opened, [schedule->n_instrs]. */
 RC_API const double *rc_run_seconds(const rc_run *run);

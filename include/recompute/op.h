@@ -125,12 +125,19 @@ typedef struct rc_op_facts {
     /* Scratch bytes of a kernel at a thread count; NULL is none. */
     int64_t (*fwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
     int64_t (*bwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
-    /* Bytes at most that the math library takes and gives back by itself during one call, beside
-     * the scratch; NULL is none. Measured of the library, not promised by it. */
+    /* Bytes at most that the math library works in during one call, behind the kernel's own scratch;
+     * NULL is none. Measured of the library, not promised by it: exec counts what it asks for. */
     int64_t (*library_bytes)(const rc_op_attr *attr, int n_threads);
     double tolerance; /* relative, of the kernel in f32 against the naive double version */
 } rc_op_facts;
 
 RC_API const rc_op_facts *rc_op_find(rc_op_kind kind);
+
+/* The scratch of one call: the kernel's own, rounded up to RC_ALIGN, and behind it the library's. */
+typedef struct rc_op_scratch {
+    int64_t own_bytes, library_bytes;
+} rc_op_scratch;
+RC_API rc_op_scratch rc_op_scratch_of(rc_op_kind kind, const rc_op_attr *attr, rc_dtype dtype,
+                                      int n_threads, bool is_backward);
 
 #endif

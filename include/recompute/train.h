@@ -14,7 +14,7 @@
 
 typedef struct rc_training rc_training;
 
-/* engine.threads, or the cores that this process may use.
+/* engine.threads, or the cores that this process may use; at most what OMP_THREAD_LIMIT allows.
  * errors  RC_E_INPUT with the position when it is not from 1 to 1024 */
 RC_MUST_CHECK
 RC_API rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err);

@@ -108,7 +108,7 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
         {"peak_bytes", "predicted peak", RC_UNIT_BYTES},
         {"bound_bytes", "liveness bound", RC_UNIT_BYTES},
         {"placement_loss", "lost to placement", RC_UNIT_RATIO},
-        {"library_bytes", "math library, outside, at most", RC_UNIT_BYTES},
+        {"library_bytes", "math library, in scratch, at most", RC_UNIT_BYTES},
         {"model_state_bytes", "model state", RC_UNIT_BYTES},
         {"retained_bytes", "retained by forward", RC_UNIT_BYTES},
         {"peak_phase", "peak in phase", RC_UNIT_TEXT},

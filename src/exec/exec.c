@@ -12,26 +12,17 @@
 #include "base/random.h"
 #include "exec/cpu/gemm.h"
 #include "exec/cpu/optimizer.h"
-#include "exec/kernel.h"
+#include "exec/cpu/team.h"
+#include "exec/run.h"
+#include "exec/watch.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-
-struct rc_run {
-    const rc_schedule *schedule;
-    const rc_backend *backend;
-    rc_run_options options;
-    char *arena;
-    rc_arena *mem; /* of the tables below */
-    rc_run_param *params;
-    double *seconds; /* [n_instrs] */
-    int64_t touched_bytes;
-    bool is_training;
-};
 
 static const struct {
     const char *name;
@@ -77,34 +68,20 @@ static rc_code need_supported(const rc_graph *graph, const rc_backend *backend, 
 
 /* ---- the arena ---- */
 
-enum { HUGE_PAGE_BYTES = 2 << 20, WATCH_BYTE = 0xA5 };
-
-static size_t arena_room(const rc_run *run)
-{
-    size_t bytes = (size_t)run->schedule->arena_bytes;
-    return (bytes / HUGE_PAGE_BYTES + 1) *
-           HUGE_PAGE_BYTES; /* some room behind, to be watched */
-}
+enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 static rc_code take_arena(rc_run *run, rc_error *err)
 {
-    size_t bytes = (size_t)run->schedule->arena_bytes, room = arena_room(run);
-    size_t persistent_bytes = (size_t)run->schedule->persistent_bytes;
+    size_t bytes = (size_t)run->schedule->arena_bytes;
+    size_t room = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     run->arena = aligned_alloc(HUGE_PAGE_BYTES, room);
     if (!run->arena)
         return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE,
                        "the host refuses %zu bytes for the step arena", bytes);
     madvise(run->arena, room, MADV_HUGEPAGE); /* a wish: without it things are only slower */
-    memset(run->arena, 0, bytes);
-    if (run->options.is_watched)
-        memset(run->arena + persistent_bytes, WATCH_BYTE, room - persistent_bytes);
+    memset(run->arena, 0, bytes);             /* and every page of it is there from now on */
+    run->touched_bytes = run->schedule->persistent_bytes;
     return RC_OK;
-}
-
-static void *buffer_at(const rc_run *run, int buffer)
-{
-    RC_ASSERT(buffer >= 0);
-    return run->arena + run->schedule->buffers[buffer].offset;
 }
 
 static rc_code list_params(rc_run *run, rc_error *err)
@@ -114,11 +91,51 @@ static rc_code list_params(rc_run *run, rc_error *err)
     for (int i = 0; i < s->n_params; i++) {
         const rc_param *param = &s->params[i];
         run->params[i] = (rc_run_param){.tensor = &s->graph->tensors[param->tensor],
-                                        .weight = buffer_at(run, param->weight),
-                                        .grad = buffer_at(run, param->grad),
-                                        .moment1 = buffer_at(run, param->moment1),
-                                        .moment2 = buffer_at(run, param->moment2)};
+                                        .weight = rc_run_at(run, param->weight),
+                                        .grad = rc_run_at(run, param->grad),
+                                        .moment1 = rc_run_at(run, param->moment1),
+                                        .moment2 = rc_run_at(run, param->moment2)};
     }
+    return RC_OK;
+}
+
+static rc_code prepare(rc_run *run, rc_error *err)
+{
+    const rc_schedule *s = run->schedule;
+    RC_TRY(RC_NEW(run->mem, &run->seconds, s->n_instrs, err));
+    RC_TRY(RC_NEW(run->mem, &run->workspace, 1, err));
+    RC_TRY(rc_watch_open(run, err));
+    RC_TRY(take_arena(run, err));
+    RC_TRY(list_params(run, err));
+    RC_TRY(rc_team_open(s->n_threads, err));
+    const rc_team_mode before = rc_team_enter();
+    rc_code code = rc_gemm_open(s->n_threads, err);
+    rc_team_leave(&before);
+    return code;
+}
+
+rc_code rc_run_open_on(const rc_backend *backend, const rc_schedule *schedule,
+                       const rc_run_options *options, rc_run **out, rc_error *err)
+{
+    rc_run *run = NULL;
+    *out = NULL;
+    RC_TRY(need_supported(schedule->graph, backend, err));
+    rc_arena *mem = rc_arena_open();
+    if (!mem)
+        return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
+    rc_code code = RC_NEW(mem, &run, 1, err);
+    if (code == RC_OK) {
+        *run =
+            (rc_run){.schedule = schedule, .backend = backend, .options = *options, .mem = mem};
+        code = prepare(run, err);
+    }
+    if (code != RC_OK) {
+        if (run)
+            free(run->arena);
+        rc_arena_close(mem);
+        return code;
+    }
+    *out = run;
     return RC_OK;
 }
 
@@ -130,31 +147,7 @@ rc_code rc_run_open(const rc_schedule *schedule, const rc_run_options *options, 
     if (!backend)
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "no backend %s; there are cpu and naive",
                        options->backend);
-    RC_TRY(need_supported(schedule->graph, backend, err));
-    RC_TRY(rc_gemm_open(err));
-    rc_arena *mem = rc_arena_open();
-    rc_run *run = NULL;
-    if (!mem)
-        return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
-    rc_code code = RC_NEW(mem, &run, 1, err);
-    if (code == RC_OK) {
-        *run =
-            (rc_run){.schedule = schedule, .backend = backend, .options = *options, .mem = mem};
-        code = RC_NEW(mem, &run->seconds, schedule->n_instrs, err);
-    }
-    if (code == RC_OK)
-        code = take_arena(run, err);
-    if (code == RC_OK)
-        code = list_params(run, err);
-    if (code != RC_OK) {
-        if (run)
-            free(run->arena);
-        rc_arena_close(mem);
-        return code;
-    }
-    rc_cpu_prepare_threads(schedule->n_threads);
-    *out = run;
-    return RC_OK;
+    return rc_run_open_on(backend, schedule, options, out, err);
 }
 
 void rc_run_close(rc_run *run)
@@ -173,58 +166,91 @@ const rc_run_param *rc_run_params(const rc_run *run, int *n)
 
 /* ---- instructions ---- */
 
-static void touch(rc_run *run, int buffer)
-{
-    if (buffer < 0)
-        return;
-    const rc_buffer *b = &run->schedule->buffers[buffer];
-    int64_t end = b->offset + (b->bytes + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN;
-    if (end > run->touched_bytes)
-        run->touched_bytes = end;
-}
-
-static rc_operand resolve(rc_run *run, const rc_ref *ref)
+static rc_operand resolve(const rc_run *run, const rc_ref *ref)
 {
     if (ref->buffer < 0)
         return (rc_operand){0};
-    touch(run, ref->buffer);
-    char *at = buffer_at(run, ref->buffer);
+    char *at = rc_run_at(run, ref->buffer);
     return (rc_operand){.at = at + ref->offset * rc_dtype_bytes(ref->dtype),
                         .ld = ref->ld,
                         .dtype = ref->dtype,
                         .is_added = ref->is_added};
 }
 
-static rc_code run_op(rc_run *run, const rc_instr *instr, uint64_t draw, rc_error *err)
+/* The kernel's own scratch comes first in the buffer, the math library's behind it. */
+static void enter_library(rc_run *run, const rc_instr *instr, const rc_op_scratch *scratch)
 {
-    (void)err;
+    rc_workspace *w = run->workspace;
+    w->at = scratch->library_bytes > 0
+                ? (char *)rc_run_at(run, instr->scratch) + scratch->own_bytes
+                : NULL;
+    w->bytes = scratch->library_bytes;
+    w->most_bytes = w->outside_bytes = 0;
+    rc_workspace_enter(w);
+}
+
+static void leave_library(rc_run *run)
+{
+    rc_workspace *w = run->workspace;
+    if (!rc_workspace_leave(w))
+        rc_fault_note(&run->fault, RC_FAULT_LIBRARY_KEEPS);
+    if (w->most_bytes > run->library_bytes)
+        run->library_bytes = w->most_bytes;
+    if (w->outside_bytes > run->library_extra_bytes)
+        run->library_extra_bytes = w->outside_bytes;
+}
+
+static void run_kernel(rc_run *run, const rc_instr *instr, const rc_call *call)
+{
     const rc_op *op = &run->schedule->graph->ops[instr->op];
-    rc_op_attr attr = op->attr;
+    const bool is_backward = instr->kind == RC_INSTR_BACKWARD;
+    const rc_op_scratch scratch = rc_op_scratch_of(
+        op->kind, &op->attr, run->schedule->graph->dtype, call->n_threads, is_backward);
+    if (scratch.library_bytes > 0)
+        enter_library(run, instr, &scratch);
+    (is_backward ? run->backend->bwd : run->backend->fwd)[op->kind](call);
+    if (scratch.library_bytes > 0)
+        leave_library(run);
+}
+
+static rc_code tell_fault(const rc_run *run, const rc_instr *instr, rc_error *err)
+{
+    const rc_fault_kind kind = (rc_fault_kind)run->fault.kind;
+    const rc_code code = kind == RC_FAULT_LIBRARY_MEMORY ? RC_E_MEMORY : RC_E_BUG;
+    return RC_FAIL(err, code, RC_NOWHERE, "%s %s in the %s of %s; nothing was updated with it",
+                   rc_gemm_name(), rc_fault_text(kind), rc_instr_kind_name(instr->kind),
+                   run->schedule->graph->ops[instr->op].name);
+}
+
+static rc_code run_op(rc_run *run, int at, uint64_t draw, rc_error *err)
+{
+    const rc_instr *instr = &run->schedule->instrs[at];
+    const bool is_checked = run->is_watched || at == run->check_at;
+    rc_op_attr attr = run->schedule->graph->ops[instr->op].attr;
     attr.loss_scale = 1.0 / run->options.n_micro_batches;
     if (!run->is_training)
         attr.p = 0;
     rc_call call = {.attr = &attr,
                     .d_out = resolve(run, &instr->d_out),
-                    .scratch = instr->scratch < 0 ? NULL : buffer_at(run, instr->scratch),
+                    .scratch = instr->scratch < 0 ? NULL : rc_run_at(run, instr->scratch),
                     .n_threads = run->schedule->n_threads,
                     .seed = run->options.seed,
-                    .draw = draw};
-    touch(run, instr->scratch);
-    /* How much of its scratch a kernel writes depends on which thread took which block, so scratch
-     * counts as handed, values as written. */
-    if (run->options.is_watched && instr->scratch >= 0)
-        ((char *)call.scratch)[run->schedule->buffers[instr->scratch].bytes - 1] = 0;
+                    .draw = draw,
+                    .fault = &run->fault,
+                    .check = is_checked ? run->check : NULL,
+                    .check_room = run->check_room};
     for (int k = 0; k < RC_OP_MAX_IN; k++) {
         call.in[k] = resolve(run, &instr->in[k]);
         call.d_in[k] = resolve(run, &instr->d_in[k]);
     }
     for (int k = 0; k < RC_OP_MAX_OUT; k++)
         call.out[k] = resolve(run, &instr->out[k]);
-    if (instr->kind == RC_INSTR_BACKWARD)
-        run->backend->bwd[op->kind](&call);
-    else
-        run->backend->fwd[op->kind](&call);
-    return RC_OK;
+    if (run->is_watched)
+        rc_watch_before(run, instr);
+    run_kernel(run, instr, &call);
+    if (run->fault.kind != RC_FAULT_NONE)
+        return tell_fault(run, instr, err);
+    return run->is_watched ? rc_watch_after(run, instr, err) : RC_OK;
 }
 
 static void poison(rc_run *run, int at, bool is_begin)
@@ -233,7 +259,7 @@ static void poison(rc_run *run, int at, bool is_begin)
     for (int i = 0; i < s->n_buffers; i++) {
         const rc_buffer *b = &s->buffers[i];
         if (!b->is_persistent && (is_begin ? b->first : b->last) == at)
-            memset(buffer_at(run, i), 0xFF, (size_t)b->bytes);
+            memset(rc_run_at(run, i), 0xFF, (size_t)b->bytes);
     }
 }
 
@@ -269,20 +295,23 @@ static double now(void)
 
 static rc_code run_range(rc_run *run, int first, int last, uint64_t draw, rc_error *err)
 {
+    const rc_team_mode before = rc_team_enter();
     double start = now();
-    for (int i = first; i <= last; i++) {
+    rc_code code = RC_OK;
+    for (int i = first; i <= last && code == RC_OK; i++) {
         const rc_instr *instr = &run->schedule->instrs[i];
         if (run->options.is_poisoned)
             poison(run, i, true);
         if (instr->kind != RC_INSTR_DISCARD)
-            RC_TRY(run_op(run, instr, draw, err));
+            code = run_op(run, i, draw, err);
         if (run->options.is_poisoned)
             poison(run, i, false);
         double end = now();
         run->seconds[i] += end - start;
         start = end;
     }
-    return RC_OK;
+    rc_team_leave(&before);
+    return code;
 }
 
 /* Kernels use both as row numbers and look no further. */
@@ -302,17 +331,15 @@ static rc_code load_inputs(rc_run *run, const rc_batch *batch, rc_error *err)
     const rc_schedule *s = run->schedule;
     size_t bytes = (size_t)s->buffers[s->tokens].bytes;
     RC_TRY(need_words(&s->graph->dims, batch, err));
-    memcpy(buffer_at(run, s->tokens), batch->tokens, bytes);
-    memcpy(buffer_at(run, s->targets), batch->targets, bytes);
-    touch(run, s->tokens);
-    touch(run, s->targets);
+    memcpy(rc_run_at(run, s->tokens), batch->tokens, bytes);
+    memcpy(rc_run_at(run, s->targets), batch->targets, bytes);
     return RC_OK;
 }
 
 static double loss_of(const rc_run *run)
 {
     float loss;
-    memcpy(&loss, buffer_at(run, run->schedule->loss), sizeof loss);
+    memcpy(&loss, rc_run_at(run, run->schedule->loss), sizeof loss);
     return (double)loss;
 }
 
@@ -329,7 +356,10 @@ rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error 
     if (batch->micro == 0)
         run_zero(run);
     run->is_training = true;
+    run->is_watched = !run->was_watched;
     RC_TRY(run_range(run, s->micro_first, s->micro_last, draw, err));
+    run->was_watched = true;
+    run->check_at = run->check_at < s->micro_last ? run->check_at + 1 : s->micro_first;
     *loss = loss_of(run);
     return RC_OK;
 }
@@ -338,7 +368,7 @@ rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *
 {
     *loss = (double)NAN;
     RC_TRY(load_inputs(run, batch, err));
-    run->is_training = false;
+    run->is_training = run->is_watched = false;
     RC_TRY(run_range(run, run->schedule->micro_first, run->schedule->forward_last, 0, err));
     *loss = loss_of(run);
     return RC_OK;
@@ -347,7 +377,7 @@ rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *
 const void *rc_run_logits(const rc_run *run)
 {
     const rc_schedule *s = run->schedule;
-    return buffer_at(run, s->instrs[s->forward_last].in[0].buffer);
+    return rc_run_at(run, s->instrs[s->forward_last].in[0].buffer);
 }
 
 rc_code rc_run_update(rc_run *run, const rc_update *update, double *out, rc_error *err)
@@ -358,9 +388,9 @@ rc_code rc_run_update(rc_run *run, const rc_update *update, double *out, rc_erro
     RC_ASSERT(rc_cpu_sum_squares_scratch_bytes() <= RC_NORM_SCRATCH_BYTES);
     int64_t n;
     const float *grads = slab(run, RC_CATEGORY_GRADIENTS, &n);
-    touch(run, norm_instr->scratch);
+    const rc_team_mode before = rc_team_enter();
     double norm =
-        sqrt(rc_cpu_sum_squares(grads, n, buffer_at(run, norm_instr->scratch), s->n_threads));
+        sqrt(rc_cpu_sum_squares(grads, n, rc_run_at(run, norm_instr->scratch), s->n_threads));
     /* as torch.nn.utils.clip_grad_norm_ and Megatron's clip_grads: 1e-6 keeps it
    * finite */
     double scale = update->clip_grad > 0 ? update->clip_grad / (norm + 1e-6) : 1;
@@ -381,6 +411,8 @@ rc_code rc_run_update(rc_run *run, const rc_update *update, double *out, rc_erro
                         .step = update->step};
         rc_cpu_adamw(&arg, s->n_threads);
     }
+    rc_team_leave(&before);
+    rc_watch_scratch(run, norm_instr->scratch);
     *out = norm;
     return RC_OK;
 }
@@ -391,7 +423,6 @@ void rc_run_init_weights(rc_run *run)
         const rc_run_param *param = &run->params[i];
         const rc_tensor *tensor = param->tensor;
         rc_random random = {.seed = run->options.seed, .id = UINT32_MAX - (uint32_t)i};
-        touch(run, run->schedule->params[i].weight);
         float *rest = (float *)param->weight + tensor->n_used;
         if (tensor->init == RC_INIT_NORMAL)
             rc_random_normal(&random, 0, tensor->n_used, 0, tensor->init_std, param->weight);
@@ -404,12 +435,12 @@ void rc_run_init_weights(rc_run *run)
 
 int64_t rc_run_touched_bytes(const rc_run *run)
 {
-    if (!run->options.is_watched)
-        return run->touched_bytes;
-    size_t end = arena_room(run), start = (size_t)run->schedule->persistent_bytes;
-    while (end > start && run->arena[end - 1] == (char)WATCH_BYTE)
-        end--;
-    return (int64_t)((end + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN);
+    return run->was_watched ? run->touched_bytes + run->library_extra_bytes : 0;
+}
+
+int64_t rc_run_library_bytes(const rc_run *run)
+{
+    return run->library_bytes + run->library_extra_bytes;
 }
 
 int64_t rc_run_arena_bytes(const rc_run *run)
@@ -420,4 +451,24 @@ int64_t rc_run_arena_bytes(const rc_run *run)
 const double *rc_run_seconds(const rc_run *run)
 {
     return run->seconds;
+}
+
+/* ---- faults ---- */
+
+void rc_fault_note(rc_fault *fault, rc_fault_kind kind)
+{
+    int none = RC_FAULT_NONE;
+    atomic_compare_exchange_strong(&fault->kind, &none, (int)kind);
+}
+
+const char *rc_fault_text(rc_fault_kind kind)
+{
+    static const char *const texts[] = {
+        [RC_FAULT_NONE] = "computes",
+        [RC_FAULT_LIBRARY_MEMORY] = "finds no memory",
+        [RC_FAULT_LIBRARY] = "refuses to compute",
+        [RC_FAULT_LIBRARY_KEEPS] = "keeps memory that it only works in",
+        [RC_FAULT_PRODUCT] = "gives wrong numbers",
+    };
+    return texts[kind];
 }

@@ -1,7 +1,7 @@
 /* kernel.h — what the executor hands a kernel, and the table a backend fills.
  *
  * A kernel is a pure function of its call: the same call gives the same bits at the same thread
- * count. Shapes were verified before; a kernel cannot fail.
+ * count. Shapes were verified before; only the math library can fail, and says so in call->fault.
  */
 #ifndef RC_EXEC_KERNEL_H
 #define RC_EXEC_KERNEL_H
@@ -17,6 +17,25 @@ typedef struct rc_operand {
     bool is_added; /* a gradient: add to what is there, else overwrite */
 } rc_operand;
 
+/* What can go wrong inside a kernel: the math library, and what watching finds (watch.h). */
+typedef enum rc_fault_kind {
+    RC_FAULT_NONE,
+    RC_FAULT_LIBRARY_MEMORY, /* the library found no memory */
+    RC_FAULT_LIBRARY,        /* it refused for another reason */
+    RC_FAULT_LIBRARY_KEEPS,  /* it did not give its working memory back */
+    RC_FAULT_PRODUCT,        /* a product is not the product of its operands */
+    RC_FAULT_UNWRITTEN       /* elements of an output were not written */
+} rc_fault_kind;
+
+/* The first fault of a run stands; threads of one kernel may note theirs together. */
+typedef struct rc_fault {
+    _Atomic int kind;
+} rc_fault;
+
+void rc_fault_note(rc_fault *fault, rc_fault_kind kind);
+/* "finds no memory", after the name of the library */
+const char *rc_fault_text(rc_fault_kind kind);
+
 typedef struct rc_call {
     const rc_op_attr *attr;
     rc_operand in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT];
@@ -27,7 +46,11 @@ typedef struct rc_call {
     /* Key of the random draws (Philox4x32-10): element e of op `attr->random_id` in micro-batch
      * `draw` of a run with `seed`. A recompute passes the same numbers again. */
     uint64_t seed;
-    uint64_t draw; /* samples of the run before this micro-batch */
+    uint64_t draw;   /* samples of the run before this micro-batch */
+    rc_fault *fault; /* where a kernel notes what went wrong */
+    /* Room for the checks of the products, check_room doubles a thread; NULL: they are not checked. */
+    double *check;
+    int64_t check_room;
 } rc_call;
 
 typedef void (*rc_kernel)(const rc_call *call);

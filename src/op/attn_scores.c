@@ -17,8 +17,8 @@ int64_t rc_op_square_bwd_flops(const rc_op_attr *attr)
 /* each thread works on a product of its own: [s,s] over d, [s,d] over s */
 int64_t rc_op_square_library_bytes(const rc_op_attr *attr, int n_threads)
 {
-    const int64_t square = rc_op_gemm_library_bytes(attr->s, attr->d, 1);
-    const int64_t rows = rc_op_gemm_library_bytes(attr->d, attr->s, 1);
+    const int64_t square = rc_op_gemm_library_bytes(attr->s, attr->s, attr->d, 1);
+    const int64_t rows = rc_op_gemm_library_bytes(attr->s, attr->d, attr->s, 1);
     return n_threads * (square > rows ? square : rows);
 }
 

@@ -17,11 +17,11 @@ int64_t rc_op_no_flops(const rc_op_attr *attr);
 /* a * b for a, b >= 0, or INT64_MAX where that does not hold it. */
 int64_t rc_op_times(int64_t a, int64_t b);
 
-/* Bytes at most that oneDNN 2.6 takes inside a dnnl_sgemm whose result has n columns and whose sum
- * has k terms: a packed copy of the right-hand block and a few hundred KiB per thread. A fit from
- * above to 5,742 measured products (m, n, k of 1 to 8192, all forms, 1, 2 and 4 threads, AVX-512);
- * tests/ops/check_library.c measures it again. */
-int64_t rc_op_gemm_library_bytes(int64_t n, int64_t k, int n_threads);
+/* Bytes at most that oneDNN 2.6 works in during a dnnl_sgemm of an m x n result over k terms: a packed
+ * copy of the right-hand block, and a thread's of the left one. A fit from above to 5,742 products (m, n, k
+ * of 1 to 8192, all forms, 1, 2 and 4 threads) on an AVX-512 machine and 21,000 on one with AMX;
+ * tests/ops/check_library.c measures it again, and a run counts what it does not hold. */
+int64_t rc_op_gemm_library_bytes(int64_t m, int64_t n, int64_t k, int n_threads);
 
 /* attn_scores.c: both products of unfused attention run over the whole square, so they cost alike. */
 int64_t rc_op_square_fwd_flops(const rc_op_attr *attr);

@@ -15,9 +15,9 @@ static int64_t bwd_flops(const rc_op_attr *attr)
 /* the largest of y = x w^T, dx = dy w, dw = dy^T x */
 static int64_t library_bytes(const rc_op_attr *attr, int n_threads)
 {
-    const int64_t y = rc_op_gemm_library_bytes(attr->out, attr->in, n_threads);
-    const int64_t dx = rc_op_gemm_library_bytes(attr->in, attr->out, n_threads);
-    const int64_t dw = rc_op_gemm_library_bytes(attr->in, attr->n, n_threads);
+    const int64_t y = rc_op_gemm_library_bytes(attr->n, attr->out, attr->in, n_threads);
+    const int64_t dx = rc_op_gemm_library_bytes(attr->n, attr->in, attr->out, n_threads);
+    const int64_t dw = rc_op_gemm_library_bytes(attr->out, attr->in, attr->n, n_threads);
     const int64_t grads = dx > dw ? dx : dw;
     return y > grads ? y : grads;
 }

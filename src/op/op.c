@@ -3,6 +3,8 @@
 
 #include "base/num.h"
 
+#include <recompute/arena.h>
+
 static const struct {
     const char *name;
     int64_t bytes;
@@ -44,13 +46,34 @@ int64_t rc_op_times(int64_t a, int64_t b)
     return rc_mul(a, b, &product) ? product : INT64_MAX;
 }
 
-int64_t rc_op_gemm_library_bytes(int64_t n, int64_t k, int n_threads)
+rc_op_scratch rc_op_scratch_of(rc_op_kind kind, const rc_op_attr *attr, rc_dtype dtype,
+                               int n_threads, bool is_backward)
 {
-    enum { MOST_COLUMNS = 10240, LEAST_DEPTH = 128, MOST_DEPTH = 384, OWN_BYTES = 800 << 10 };
+    const rc_op_facts *facts = rc_op_find(kind);
+    int64_t (*own)(const rc_op_attr *, rc_dtype, int) =
+        is_backward ? facts->bwd_scratch_bytes : facts->fwd_scratch_bytes;
+    return (rc_op_scratch){
+        .own_bytes = own ? rc_round_up(own(attr, dtype, n_threads), RC_ALIGN) : 0,
+        .library_bytes = facts->library_bytes ? facts->library_bytes(attr, n_threads) : 0};
+}
+
+int64_t rc_op_gemm_library_bytes(int64_t m, int64_t n, int64_t k, int n_threads)
+{
+    enum {
+        MOST_COLUMNS = 10240,
+        LEAST_DEPTH = 128,
+        MOST_DEPTH = 384,
+        MOST_OWN_BYTES = 800 << 10, /* of a thread: its rows, */
+        LEAST_OWN_BYTES = 80 << 10  /* and what it needs without any */
+    };
     int64_t columns = rc_round_up(n, 64), depth = k < LEAST_DEPTH ? LEAST_DEPTH : k;
     if (columns > (int64_t)n_threads * MOST_COLUMNS)
         columns = (int64_t)n_threads * MOST_COLUMNS;
     if (depth > MOST_DEPTH)
         depth = MOST_DEPTH;
-    return (int64_t)sizeof(float) * columns * depth + (int64_t)n_threads * OWN_BYTES;
+    int64_t own_bytes = (int64_t)sizeof(float) * (rc_round_up(m, 64) + 64) * depth;
+    if (own_bytes > MOST_OWN_BYTES)
+        own_bytes = MOST_OWN_BYTES;
+    return (int64_t)sizeof(float) * columns * depth +
+           (int64_t)n_threads * (own_bytes + LEAST_OWN_BYTES);
 }

@@ -124,19 +124,25 @@ static rc_code open_outputs(emitter *e, const rc_op *op)
 
 static rc_code add_scratch(emitter *e, int64_t bytes, int *out)
 {
-    *out = RC_NO_BUFFER;
-    if (bytes <= 0)
-        return RC_OK;
     return add_buffer(
         e, (rc_buffer){.category = RC_CATEGORY_SCRATCH, .tensor = RC_NO_TENSOR, .bytes = bytes},
         out);
+}
+
+/* What a kernel works in, and behind it the math library. */
+static rc_code add_op_scratch(emitter *e, const rc_op *op, bool is_backward, int *out)
+{
+    const rc_op_scratch scratch = rc_op_scratch_of(op->kind, &op->attr, e->graph->dtype,
+                                                   e->schedule->n_threads, is_backward);
+    const int64_t bytes = scratch.own_bytes + scratch.library_bytes;
+    *out = RC_NO_BUFFER;
+    return bytes > 0 ? add_scratch(e, bytes, out) : RC_OK;
 }
 
 /* Runs the forward of one op, the first time or again. */
 static rc_code emit_forward(emitter *e, int at, rc_instr_kind kind)
 {
     const rc_op *op = &e->graph->ops[at];
-    const rc_op_facts *facts = rc_op_find(op->kind);
     rc_instr instr = blank_instr(kind, at);
     instr.flops = op->fwd_flops;
     RC_TRY(open_outputs(e, op));
@@ -144,10 +150,7 @@ static rc_code emit_forward(emitter *e, int at, rc_instr_kind kind)
         instr.in[k] = value_ref(e, op->in[k]);
     for (int k = 0; k < RC_OP_MAX_OUT; k++)
         instr.out[k] = value_ref(e, op->out[k]);
-    if (facts->fwd_scratch_bytes)
-        RC_TRY(add_scratch(
-            e, facts->fwd_scratch_bytes(&op->attr, e->graph->dtype, e->schedule->n_threads),
-            &instr.scratch));
+    RC_TRY(add_op_scratch(e, op, false, &instr.scratch));
     RC_TRY(add_instr(e, instr));
     if (op->is_in_place)
         set_overwritten(e, op->in[0]);
@@ -256,7 +259,6 @@ static rc_code emit_gradients(emitter *e, const rc_op *op, rc_instr *instr)
 static rc_code emit_backward(emitter *e, int at)
 {
     const rc_op *op = &e->graph->ops[at];
-    const rc_op_facts *facts = rc_op_find(op->kind);
     rc_instr instr = blank_instr(RC_INSTR_BACKWARD, at);
     instr.flops = op->bwd_flops;
     for (int k = 0; k < RC_OP_MAX_IN; k++)
@@ -279,10 +281,7 @@ static rc_code emit_backward(emitter *e, int at)
         instr.d_out = make_ref(e, op->out[0], grad);
     }
     RC_TRY(emit_gradients(e, op, &instr));
-    if (facts->bwd_scratch_bytes)
-        RC_TRY(add_scratch(
-            e, facts->bwd_scratch_bytes(&op->attr, e->graph->dtype, e->schedule->n_threads),
-            &instr.scratch));
+    RC_TRY(add_op_scratch(e, op, true, &instr.scratch));
     return add_instr(e, instr);
 }
 

@@ -170,6 +170,9 @@ static rc_code describe(const rc_training *training, const char *origin, const c
                                   rc_category_name((rc_category)i),
                                   rc_format_bytes(training->cost->at_peak[i], bytes)));
     RC_TRY(describe_idle_labels(training, &text, err));
+    if (training->set.n_threads < training->cfg->threads)
+        RC_TRY(rc_text_printf(&text, err, "; %d of %" PRId64 " threads: OMP_THREAD_LIMIT",
+                              training->set.n_threads, training->cfg->threads));
     if (lacks_validation(training))
         RC_TRY(rc_text_printf(&text, err,
                               "; no validation, since dataset.split %s leaves it no data",

@@ -4,6 +4,7 @@
 
 #include "train/lacks.h"
 
+#include <recompute/exec.h>
 #include <recompute/train.h>
 
 #include "base/num.h"
@@ -140,6 +141,8 @@ rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err)
     if (n > 0)
         RC_TRY(check_integer(cfg, RC_FIELD_threads, n, 1, MOST_THREADS, err));
     *out = n > 0 ? (int)n : count_cores();
+    if (*out > rc_run_most_threads())
+        *out = rc_run_most_threads();
     return RC_OK;
 }
 

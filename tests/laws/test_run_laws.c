@@ -121,7 +121,7 @@ static void need_predicted(const rc_schedule *schedule, const char *name, rc_are
     rc_cost *cost;
     int32_t tokens[4096], targets[4096];
     law_check(rc_cost_make(schedule, mem, &cost, &err), &err);
-    rc_run_options options = {.seed = 1, .n_micro_batches = 1, .is_watched = true};
+    rc_run_options options = {.seed = 1, .n_micro_batches = 1};
     law_check(rc_run_open(schedule, &options, &run, &err), &err);
     rc_run_init_weights(run);
     fill_tokens(schedule->graph, 0, tokens, targets);

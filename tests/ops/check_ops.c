@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     int n_run = 0;
     if (argc != 3)
         return usage();
-    if (rc_gemm_open(NULL) != RC_OK)
+    if (rc_gemm_open(1, NULL) != RC_OK)
         return 1;
     for (size_t c = 0; c < sizeof checks / sizeof checks[0]; c++)
         for (int i = 0; i < n_op_cases; i++) {

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include "exec/cpu/gemm.h"
-#include "exec/cpu/optimizer.h"
+#include "exec/cpu/team.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -67,12 +67,12 @@ static void storm(int n_threads)
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     sigset_t before, after;
     n_seen = n_elsewhere = 0;
-    rc_cpu_prepare_threads(n_threads);
+    assert_int_equal(rc_team_open(n_threads, NULL), RC_OK);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
     assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
     alarm_every(200);
     for (int i = 0; i < MOST_PRODUCTS && n_seen < ENOUGH_SIGNALS; i++)
-        rc_gemm_run(&gemm, n_threads);
+        assert_int_equal(rc_gemm_run(&gemm, n_threads), RC_FAULT_NONE);
     alarm_every(0);
     assert_int_equal(n_elsewhere, 0);
     assert_true(n_seen > 0); /* they are put off, not lost */
@@ -86,7 +86,7 @@ static void no_handler_runs_inside_a_product(void **state)
     rc_error err = {0};
     (void)state;
     find_stack();
-    assert_int_equal(rc_gemm_open(&err), RC_OK);
+    assert_int_equal(rc_gemm_open(1, &err), RC_OK);
     for (int n_threads = 1; n_threads <= 3; n_threads++)
         storm(n_threads);
 }

@@ -39,7 +39,7 @@ void rc_cpu_attn_scores_fwd(const rc_call *call)
                         .ldb = call->in[1].ld,
                         .c = square_at(&call->out[0], attr, seq, head),
                         .ldc = attr->s};
-        rc_gemm_run(&gemm, 1);
+        rc_gemm_call(call, &gemm, 1);
     }
 }
 
@@ -58,7 +58,7 @@ static void scores_dq(const rc_call *call, int64_t seq, int64_t head)
                     .ldb = call->in[1].ld,
                     .c = head_at(&call->d_in[0], attr, seq, head),
                     .ldc = call->d_in[0].ld};
-    rc_gemm_run(&gemm, 1);
+    rc_gemm_call(call, &gemm, 1);
 }
 
 /* dk or dv of one group (+)= sum over its heads of alpha square^T x, in order of the heads */
@@ -85,7 +85,7 @@ static void group_add(const rc_call *call, const group_sum *sum, int64_t seq, in
                         .ldb = sum->x->ld,
                         .c = head_at(sum->to, attr, seq, group),
                         .ldc = sum->to->ld};
-        rc_gemm_run(&gemm, 1);
+        rc_gemm_call(call, &gemm, 1);
     }
 }
 
@@ -186,7 +186,7 @@ static void context_head(const rc_call *call, int64_t seq, int64_t head)
                     .ldb = call->in[1].ld,
                     .c = head_at(&call->out[0], attr, seq, head),
                     .ldc = call->out[0].ld};
-    rc_gemm_run(&gemm, 1);
+    rc_gemm_call(call, &gemm, 1);
 }
 
 /* dp = do v^T */
@@ -205,7 +205,7 @@ static void context_dp(const rc_call *call, int64_t seq, int64_t head)
                     .ldb = call->in[1].ld,
                     .c = square_at(&call->d_in[0], attr, seq, head),
                     .ldc = attr->s};
-    rc_gemm_run(&gemm, 1);
+    rc_gemm_call(call, &gemm, 1);
 }
 
 void rc_cpu_attn_context_fwd(const rc_call *call)

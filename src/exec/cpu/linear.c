@@ -28,7 +28,7 @@ void rc_cpu_linear_fwd(const rc_call *call)
                     .ldb = w->ld,
                     .c = rc_f32(y),
                     .ldc = y->ld};
-    rc_gemm_run(&gemm, call->n_threads);
+    rc_gemm_call(call, &gemm, call->n_threads);
     if (!b)
         return;
 #pragma omp parallel for num_threads(call->n_threads) schedule(static)
@@ -53,7 +53,7 @@ void rc_cpu_linear_bwd(const rc_call *call)
                         .ldb = w->ld,
                         .c = rc_f32(dx),
                         .ldc = dx->ld};
-        rc_gemm_run(&gemm, call->n_threads);
+        rc_gemm_call(call, &gemm, call->n_threads);
     }
     if (dw->at) {
         rc_gemm gemm = {.is_a_transposed = true,
@@ -68,7 +68,7 @@ void rc_cpu_linear_bwd(const rc_call *call)
                         .ldb = x->ld,
                         .c = rc_f32(dw),
                         .ldc = dw->ld};
-        rc_gemm_run(&gemm, call->n_threads);
+        rc_gemm_call(call, &gemm, call->n_threads);
     }
     rc_cpu_column_sums(&call->d_in[2], dy, attr->n, attr->out, call->n_threads);
 }

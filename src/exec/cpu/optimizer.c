@@ -1,42 +1,12 @@
-/* optimizer.c — AdamW, the gradient's norm, and the threads' floating-point mode. */
+/* optimizer.c — AdamW and the gradient's norm. */
 #include "exec/cpu/optimizer.h"
 
-#include "exec/cpu/gemm.h"
 #include "exec/cpu/operand.h"
 #include "op/scratch.h"
 
 #include <math.h>
-#include <omp.h>
-
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
 enum { BLOCK = 4096 };
-
-static void flush_denormals(void)
-{
-#if defined(__SSE__)
-    enum { FLUSH_TO_ZERO = 0x8000, DENORMALS_ARE_ZERO = 0x0040 };
-    _mm_setcsr(_mm_getcsr() | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
-#elif defined(__aarch64__) && defined(__GNUC__)
-    uint64_t fpcr;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
-    fpcr |= (uint64_t)1 << 24;
-    __asm__ volatile("msr fpcr, %0" : : "r"(fpcr));
-#endif
-}
-
-void rc_cpu_prepare_threads(int n_threads)
-{
-    flush_denormals(); /* LLVM's runtime hands the caller's mode to the pool at every region */
-#pragma omp parallel num_threads(n_threads)
-    {
-        flush_denormals();
-        if (omp_get_thread_num() != 0)
-            rc_gemm_block_signals();
-    }
-}
 
 /* 8 lanes of double, then blocks in order: the order of the sum never depends on the threads. */
 RC_CLONES static double block_squares(const float *x, int64_t n)

@@ -1,13 +1,8 @@
-/* optimizer.h — kernels of the optimizer step, and the threads' floating-point mode. */
+/* optimizer.h — kernels of the optimizer step. */
 #ifndef RC_EXEC_CPU_OPTIMIZER_H
 #define RC_EXEC_CPU_OPTIMIZER_H
 
 #include <stdint.h>
-
-/* Denormals become zero in the calling thread and in the pool of n_threads OpenMP workers (each
- * has its own mode register), and the workers take no signals: the math library may run on them
- * (gemm.c). Called once before the first kernel. */
-void rc_cpu_prepare_threads(int n_threads);
 
 /* Sum of squares of n elements, in double and in an order that depends on n alone.
  * scratch   rc_cpu_sum_squares_scratch_bytes() */

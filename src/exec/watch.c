@@ -1,0 +1,151 @@
+/* watch.c — what kernels really write.
+ *
+ * takes  an instruction before and after its kernel ran
+ * gives  an error for elements that it left unwritten; else how far into the arena it reached
+ *
+ * Before an instruction of the first micro-batch every element it must write gets MARK, a NaN that no
+ * arithmetic produces. What still holds it afterwards was not written. So "touched" rests on bytes
+ * that changed under a kernel, not on the plan: a build without kernel calls fails here. Outputs that
+ * stand in the place of an operand, and gradients that are added to, cannot be marked; the
+ * products among these are checked by number (gemm_check.h). Scratch counts as far as it is
+ * reserved, once its op wrote its outputs: how much of it is written depends on which thread took
+ * which block.
+ */
+#include "exec/watch.h"
+
+#include "exec/cpu/gemm_check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MARK_BYTE = 0xFF };
+
+/* One output: rows of `width` bytes, `step` bytes apart. */
+typedef struct target {
+    unsigned char *at;
+    int64_t rows, width, step;
+    int element_bytes;
+    bool is_marked; /* else only its place counts */
+} target;
+
+enum { MOST_TARGETS = RC_OP_MAX_IN > RC_OP_MAX_OUT ? RC_OP_MAX_IN : RC_OP_MAX_OUT };
+
+static bool is_read(const rc_instr *instr, int buffer)
+{
+    bool is_backward = instr->kind == RC_INSTR_BACKWARD;
+    for (int k = 0; k < RC_OP_MAX_IN; k++)
+        if (instr->in[k].buffer == buffer)
+            return true;
+    for (int k = 0; k < RC_OP_MAX_OUT && is_backward; k++)
+        if (instr->out[k].buffer == buffer)
+            return true;
+    return is_backward && instr->d_out.buffer == buffer;
+}
+
+/* What the instruction writes; gives their number. */
+static int list_targets(const rc_run *run, const rc_instr *instr, target out[MOST_TARGETS])
+{
+    const rc_graph *graph = run->schedule->graph;
+    const rc_op *op = &graph->ops[instr->op];
+    bool is_backward = instr->kind == RC_INSTR_BACKWARD;
+    int n = 0;
+    for (int k = 0; k < (is_backward ? RC_OP_MAX_IN : RC_OP_MAX_OUT); k++) {
+        const rc_ref *ref = is_backward ? &instr->d_in[k] : &instr->out[k];
+        if (ref->buffer < 0)
+            continue;
+        const rc_tensor *tensor = &graph->tensors[is_backward ? op->in[k] : op->out[k]];
+        const int64_t bytes = rc_dtype_bytes(ref->dtype);
+        out[n++] = (target){
+            .at = (unsigned char *)rc_run_at(run, ref->buffer) + ref->offset * bytes,
+            .rows = tensor->rows,
+            .width = tensor->n_elem / tensor->rows * bytes,
+            .step = tensor->ld * bytes,
+            .element_bytes = (int)bytes,
+            .is_marked = !ref->is_added && !is_read(instr, ref->buffer),
+        };
+    }
+    return n;
+}
+
+static int64_t check_room_of(const rc_op_attr *attr, bool is_linear)
+{
+    int64_t most = rc_gemm_check_room(attr->n, attr->out, attr->in);
+    const int64_t others[] = {rc_gemm_check_room(attr->n, attr->in, attr->out),
+                              rc_gemm_check_room(attr->out, attr->in, attr->n)};
+    if (!is_linear) /* attention's, [s,s] over d and [s,d] over s */
+        return rc_gemm_check_room(attr->s, attr->s + attr->d, attr->s + attr->d);
+    for (int i = 0; i < 2; i++)
+        most = others[i] > most ? others[i] : most;
+    return most;
+}
+
+rc_code rc_watch_open(rc_run *run, rc_error *err)
+{
+    const rc_graph *graph = run->schedule->graph;
+    for (int i = 0; i < graph->n_ops; i++) {
+        const rc_op *op = &graph->ops[i];
+        if (!rc_op_find(op->kind)->library_bytes)
+            continue;
+        int64_t room = check_room_of(&op->attr, op->kind == RC_OP_linear);
+        if (room > run->check_room)
+            run->check_room = room;
+    }
+    return RC_NEW(run->mem, &run->check, run->check_room * run->schedule->n_threads, err);
+}
+
+void rc_watch_before(rc_run *run, const rc_instr *instr)
+{
+    target targets[MOST_TARGETS];
+    const int n = list_targets(run, instr, targets);
+    for (int i = 0; i < n; i++)
+        for (int64_t r = 0; targets[i].is_marked && r < targets[i].rows; r++)
+            memset(targets[i].at + r * targets[i].step, MARK_BYTE, (size_t)targets[i].width);
+}
+
+/* Elements of one row that still hold the mark. Marks are rare, so whole words are looked at. */
+static int64_t count_marked(const unsigned char *row, int64_t width, int element_bytes)
+{
+    static const unsigned char mark[8] = {MARK_BYTE, MARK_BYTE, MARK_BYTE, MARK_BYTE,
+                                          MARK_BYTE, MARK_BYTE, MARK_BYTE, MARK_BYTE};
+    int64_t n = 0;
+    for (int64_t i = 0; i < width; i += element_bytes)
+        n += memcmp(row + i, mark, (size_t)element_bytes) == 0;
+    return n;
+}
+
+static void touch(rc_run *run, const void *end)
+{
+    int64_t bytes = (const char *)end - run->arena;
+    bytes = (bytes + RC_ALIGN - 1) / RC_ALIGN * RC_ALIGN;
+    if (bytes > run->touched_bytes)
+        run->touched_bytes = bytes;
+}
+
+void rc_watch_scratch(rc_run *run, int buffer)
+{
+    if (buffer >= 0)
+        touch(run, (char *)rc_run_at(run, buffer) + run->schedule->buffers[buffer].bytes);
+}
+
+rc_code rc_watch_after(rc_run *run, const rc_instr *instr, rc_error *err)
+{
+    const rc_schedule *s = run->schedule;
+    target targets[MOST_TARGETS];
+    const int n = list_targets(run, instr, targets);
+    for (int i = 0; i < n; i++) {
+        const target *t = &targets[i];
+        int64_t n_unwritten = 0;
+        for (int64_t r = 0; t->is_marked && r < t->rows; r++)
+            n_unwritten += count_marked(t->at + r * t->step, t->width, t->element_bytes);
+        if (n_unwritten > 0)
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE,
+                           "%s of %s left %" PRId64 " of the %" PRId64
+                           " elements that it must write untouched (backend %s)",
+                           rc_instr_kind_name(instr->kind), s->graph->ops[instr->op].name,
+                           n_unwritten, t->rows * t->width / t->element_bytes,
+                           run->backend->name);
+        touch(run, t->at + (t->rows - 1) * t->step + t->width);
+    }
+    rc_watch_scratch(run, instr->scratch);
+    return RC_OK;
+}
