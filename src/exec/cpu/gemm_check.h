@@ -3,7 +3,7 @@
  * Freivalds 1977 ("Probabilistic machines can use less running time"): for a vector r of signs,
  * c = alpha a b + beta c0 gives c r = alpha a (b r) + beta (c0 r), which costs one pass over each
  * matrix. A row of c that is wrong, or was never written, differs from its value by about the norm of
- * what is wrong in it, whatever the shape. Rounding is random and stays far below: see TOLERANCE.
+ * what is wrong in it, whatever the shape. Rounding is random and stays far below (tolerance, in gemm_check.c).
  */
 #ifndef RC_EXEC_CPU_GEMM_CHECK_H
 #define RC_EXEC_CPU_GEMM_CHECK_H

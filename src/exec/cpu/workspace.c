@@ -11,12 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the library keeps for good it asks for with this alignment, and what it works in with more. */
-enum { MOST_KEPT_ALIGN = 64 };
+/* What the library keeps for good it asks for with this alignment, and what it works in with more. It
+ * keeps about 75 KB, and crashes where it is refused any: so that much is taken beforehand. */
+enum { MOST_KEPT_ALIGN = 64, KEPT_BYTES = 512 << 10 };
 
 /* `turn` is held while an op has the library; `lock` while the list of blocks changes. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static rc_workspace *_Atomic current;
+static struct {
+    char *at; /* [KEPT_BYTES], for the life of the process */
+    size_t n_bytes;
+} kept;
 
 /* ---- blocks ---- */
 
@@ -46,10 +51,23 @@ static void *place(rc_workspace *w, size_t align, int64_t bytes)
     return w->at + first;
 }
 
+/* Never given back: the library's code is made once. */
+static void *keep(size_t bytes)
+{
+    void *at = NULL;
+    pthread_mutex_lock(&lock);
+    if (kept.at && bytes <= KEPT_BYTES - kept.n_bytes) {
+        at = kept.at + kept.n_bytes;
+        kept.n_bytes += (bytes + MOST_KEPT_ALIGN - 1) / MOST_KEPT_ALIGN * MOST_KEPT_ALIGN;
+    }
+    pthread_mutex_unlock(&lock);
+    return at;
+}
+
 void rc_workspace_take(size_t align, size_t bytes, void **out)
 {
     rc_workspace *w = atomic_load(&current);
-    *out = NULL;
+    *out = align <= MOST_KEPT_ALIGN ? keep(bytes) : NULL;
     if (w && align > MOST_KEPT_ALIGN && bytes <= INT64_MAX / 2) {
         pthread_mutex_lock(&lock);
         *out = place(w, align, (int64_t)bytes);
@@ -67,6 +85,8 @@ void rc_workspace_take(size_t align, size_t bytes, void **out)
 void rc_workspace_give(void *at)
 {
     rc_workspace *w = atomic_load(&current);
+    if (kept.at && (char *)at >= kept.at && (char *)at < kept.at + KEPT_BYTES)
+        return;
     bool is_ours = w && (char *)at >= w->at && (char *)at < w->at + w->bytes;
     if (!is_ours) {
         free(at);
@@ -189,6 +209,16 @@ static bool write_slot(void *slot, const void *function)
     return mprotect(start, page, PROT_READ) == 0;
 }
 
+static bool take_kept(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!kept.at)
+        kept.at = aligned_alloc(MOST_KEPT_ALIGN, KEPT_BYTES);
+    const bool is_taken = kept.at != NULL;
+    pthread_mutex_unlock(&lock);
+    return is_taken;
+}
+
 bool rc_workspace_install(const void *symbol)
 {
     static const char *const names[] = {"posix_memalign", "free"};
@@ -203,7 +233,7 @@ bool rc_workspace_install(const void *symbol)
         return false;
     for (int i = 0; i < 2; i++)
         n[i] = find_slots(&in, names[i], slots[i], MOST_SLOTS);
-    if (n[0] == 0 || n[1] == 0)
+    if (n[0] == 0 || n[1] == 0 || !take_kept())
         return false;
     bool is_written = true;
     /* `free` first: it takes what either has given. */

@@ -4,7 +4,8 @@
  * and gives them back before it returns; it offers no way to hand it memory. So the two entries of
  * its import table through which it asks and gives back lead here: while an op runs, its blocks come
  * out of the op's scratch, whose size the schedule planned (rc_op_facts.library_bytes). What it keeps
- * for good (code generators; never aligned to more than a cache line) stays the host's.
+ * for good (code generators; never aligned to more than a cache line) comes out of half a MiB that is
+ * taken when it is loaded.
  */
 #ifndef RC_EXEC_CPU_WORKSPACE_H
 #define RC_EXEC_CPU_WORKSPACE_H
