@@ -81,6 +81,9 @@ static rc_code add_option(rc_args *args, const rc_option *option, int argc, char
                            option->name, option->value);
         value = argv[++*at];
     }
+    if (option->value && !*value) /* as an unset variable of a script leaves it */
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "the value of %s is empty: %s %s",
+                       option->name, option->name, option->value);
     args->names[args->n_options] = option->name;
     args->values[args->n_options++] = value;
     return RC_OK;

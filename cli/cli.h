@@ -61,6 +61,8 @@ rc_code rc_args_refuse_slips(const rc_args *args, rc_error *err);
 void rc_line_print(const rc_where *where, FILE *to);
 /* Prints an error as "file:line:col: message", the source line and a caret. */
 void rc_error_print(const rc_error *err, bool has_trace, FILE *to);
+/* From here on a mapped file that is cut off ends the program with an error that names it, status 3. */
+void rc_catch_bus_errors(void);
 void rc_command_print_help(const rc_command *command, FILE *to);
 
 #define RC_COMMAND(name, summary) extern const rc_command rc_command_##name;

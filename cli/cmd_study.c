@@ -163,6 +163,16 @@ static rc_code check_row(const char *setting_name, const rc_input *inputs, size_
     return RC_FAIL(err, refused.code, RC_NOWHERE, "setting %s: %s", setting_name, refused.msg);
 }
 
+/* Signals are blocked only while somebody looks for them: before, they end the wait for a config. */
+static rc_code measure(studies *all, const rc_study_plan *plan, rc_error *err)
+{
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &all->listener.signals, &before);
+    rc_code code = rc_study_make(plan, &all->watch, all->mem, &all->at[all->n], err);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 static rc_code study_model(studies *all, const char *name, const char *title,
                            const rc_input *inputs, size_t n_inputs, rc_error *err)
 {
@@ -185,7 +195,7 @@ static rc_code study_model(studies *all, const char *name, const char *title,
     plan.settings = settings;
     for (size_t i = 0; i < plan.n_settings; i++)
         RC_TRY(check_row(settings[i], inputs, n_inputs, all->mem, err));
-    RC_TRY(rc_study_make(&plan, &all->watch, all->mem, &all->at[all->n], err));
+    RC_TRY(measure(all, &plan, err));
     all->n++;
     return RC_OK;
 }
@@ -409,13 +419,8 @@ static rc_code write_all(const studies *all, const char *folder, rc_error *err)
 
 static rc_code run_studies(studies *all, rc_error *err)
 {
-    sigset_t before;
-    if (rc_args_find(all->args, "--launch"))
-        return study_launched(all, err);
-    sigprocmask(SIG_BLOCK, &all->listener.signals, &before);
-    rc_code code = study_words(all, err);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return code;
+    return rc_args_find(all->args, "--launch") ? study_launched(all, err)
+                                               : study_words(all, err);
 }
 
 static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)

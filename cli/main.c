@@ -69,6 +69,7 @@ static int run_command(const rc_command *command, int argc, char **argv)
 {
     rc_error err = {0};
     int status = 0;
+    rc_catch_bus_errors();
     rc_arena *mem = rc_arena_open();
     if (!mem) {
         fprintf(stderr, "recompute: the host is out of memory\n");

@@ -2,9 +2,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/file.h"
 
+#include "base/open.h"
+
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,8 +59,6 @@ rc_code rc_file_read(const char *path, int64_t max_bytes, rc_arena *mem, const c
 {
     if (strcmp(path, "-") == 0)
         return read_stream(stdin, "standard input", max_bytes, mem, bytes, n_bytes, err);
-    if (rc_path_is_directory(path))
-        return RC_FAIL(err, RC_E_IO, in_file(path), "is a directory; a file is needed here");
     FILE *from;
     RC_TRY(rc_stream_open(path, "rb", &from, err));
     rc_code code = read_stream(from, path, max_bytes, mem, bytes, n_bytes, err);
@@ -67,25 +66,53 @@ rc_code rc_file_read(const char *path, int64_t max_bytes, rc_arena *mem, const c
     return code;
 }
 
+rc_code rc_in_file_open(const char *path, rc_in_file *file, rc_error *err)
+{
+    *file = (rc_in_file){.path = path, .fd = -1};
+    return rc_open_reading(path, RC_OPEN_FILE, &file->fd, &file->n_bytes, err);
+}
+
+rc_code rc_in_file_read(const rc_in_file *file, int64_t at, int64_t n, void *out, rc_error *err)
+{
+    char *to = out;
+    for (int64_t n_read = 0; n_read < n;) {
+        ssize_t got = pread(file->fd, to + n_read, (size_t)(n - n_read), at + n_read);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return io_failed("read", file->path, err);
+        if (got == 0)
+            return RC_FAIL(err, RC_E_IO, in_file(file->path),
+                           "has no byte %" PRId64 " any more; it had %" PRId64
+                           " when it was opened and was cut off meanwhile",
+                           at + n_read, file->n_bytes);
+        n_read += got;
+    }
+    return RC_OK;
+}
+
+void rc_in_file_close(rc_in_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
 rc_code rc_map_open(const char *path, rc_map *map, rc_error *err)
 {
+    int fd;
+    int64_t n_bytes;
     *map = (rc_map){.at = (const unsigned char *)"", .n_bytes = 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return io_failed("open", path, err);
-    struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        close(fd);
-        return RC_FAIL(err, RC_E_IO, in_file(path), "is not a regular file");
-    }
-    if (info.st_size > 0) {
-        void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    RC_TRY(rc_open_reading(path, RC_OPEN_FILE, &fd, &n_bytes, err));
+    if (n_bytes > 0) {
+        void *at = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (at == MAP_FAILED) {
+            rc_code code = io_failed("map", path, err);
             close(fd);
-            return io_failed("map", path, err);
+            return code;
         }
         map->at = at;
-        map->n_bytes = (size_t)info.st_size;
+        map->n_bytes = (size_t)n_bytes;
     }
     close(fd);
     return RC_OK;
@@ -114,6 +141,7 @@ static bool is_replaceable(const char *path)
 rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
 {
     *file = (rc_out_file){0};
+    RC_TRY(rc_path_refuse_empty(path, err));
     const bool has_tmp = is_replaceable(path);
     int n = snprintf(file->path, sizeof file->path, "%s", path);
     int n_tmp = has_tmp ? snprintf(file->tmp_path, sizeof file->tmp_path, "%s.tmp.%ld", path,
@@ -122,10 +150,13 @@ rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
     if (n < 0 || n_tmp < 0 || (size_t)n_tmp >= sizeof file->tmp_path ||
         (size_t)n >= sizeof file->path)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "the path %.80s... is too long", path);
-    file->to = fopen(has_tmp ? file->tmp_path : path, "wb");
-    if (!file->to)
-        return write_failed(path, err);
-    return RC_OK;
+    int fd;
+    RC_TRY(rc_open_writing(has_tmp ? file->tmp_path : path, path, false, &fd, err));
+    file->to = fdopen(fd, "wb");
+    if (file->to)
+        return RC_OK;
+    close(fd);
+    return write_failed(path, err);
 }
 
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err)
@@ -167,10 +198,18 @@ rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err)
 
 rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error *err)
 {
-    *out = fopen(path, mode);
-    if (!*out)
-        return io_failed("open", path, err);
-    return RC_OK;
+    int fd;
+    *out = NULL;
+    if (*mode == 'r')
+        RC_TRY(rc_open_reading(path, RC_OPEN_STREAM, &fd, NULL, err));
+    else
+        RC_TRY(rc_open_writing(path, path, *mode == 'a', &fd, err));
+    *out = fdopen(fd, mode);
+    if (*out)
+        return RC_OK;
+    rc_code code = io_failed("open", path, err);
+    close(fd);
+    return code;
 }
 
 bool rc_path_is_directory(const char *path)
@@ -195,6 +234,7 @@ rc_code rc_path_make_directory(const char *path, rc_error *err)
 {
     char part[4096];
     size_t n = strlen(path);
+    RC_TRY(rc_path_refuse_empty(path, err));
     if (n >= sizeof part)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "the path %.80s... is too long", path);
     for (size_t i = 1; i <= n; i++) {

@@ -6,11 +6,28 @@
 
 #include <stdio.h>
 
-/* Reads a file (or "-" for standard input) into `mem`, NUL-terminated.
+/* Reads a file (or "-" for standard input) into `mem`, NUL-terminated. A pipe that a shell made
+ * (<(...), /dev/stdin) is read too; FIFOs, devices and sockets with a name of their own are refused.
  * errors  RC_E_IO with the path and the reason; RC_E_RANGE past max_bytes */
 RC_MUST_CHECK
 rc_code rc_file_read(const char *path, int64_t max_bytes, rc_arena *mem, const char **bytes,
                      size_t *n_bytes, rc_error *err);
+
+/* A regular file to be read anywhere in it, while whoever owns it may change it. What it had when it
+ * was opened and has no more is an error; a mapping would end the process (SIGBUS). */
+typedef struct rc_in_file {
+    const char *path; /* borrowed */
+    int fd;           /* -1 when closed */
+    int64_t n_bytes;  /* when it was opened */
+} rc_in_file;
+RC_MUST_CHECK
+rc_code rc_in_file_open(const char *path, rc_in_file *file, rc_error *err);
+/* Bytes [at, at + n), which lie inside n_bytes. errors  RC_E_IO when the file was cut off, or cannot
+ * be read */
+RC_MUST_CHECK
+rc_code rc_in_file_read(const rc_in_file *file, int64_t at, int64_t n, void *out,
+                        rc_error *err);
+void rc_in_file_close(rc_in_file *file);
 
 /* A read-only mapping; `close` unmaps. An empty file maps to a valid pointer and 0 bytes. */
 typedef struct rc_map {
@@ -39,7 +56,8 @@ void rc_out_file_abort(rc_out_file *file);
 RC_MUST_CHECK
 rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err);
 
-/* Opens a plain stream for reading or appending; close with fclose. */
+/* Opens a plain stream for reading ("rb"), writing or appending; close with fclose. It never waits:
+ * see open.h for what is refused. */
 RC_MUST_CHECK
 rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error *err);
 

@@ -6,13 +6,15 @@
 
 rc_code rc_text_tokens_open(const char *path, rc_tokens *out, rc_error *err)
 {
-    *out = (rc_tokens){.path = path, .is_text = true, .elem_bytes = 1};
-    RC_TRY(rc_map_open(path, &out->data, err));
-    if (out->data.n_bytes == 0)
+    *out = (rc_tokens){.path = path, .is_text = true, .elem_bytes = 1, .index.fd = -1};
+    RC_TRY(rc_in_file_open(path, &out->data, err));
+    if (out->data.n_bytes == 0) {
+        rc_tokens_close(out);
         return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = path},
                        "is empty; training text needs at least one byte");
+    }
     out->n_sequences = 1;
-    out->n_tokens = (int64_t)out->data.n_bytes + 1;
+    out->n_tokens = out->data.n_bytes + 1;
     return RC_OK;
 }
 
@@ -30,7 +32,7 @@ static bool has_index(const char *path, size_t n)
     return written > 0 && (size_t)written < sizeof name && rc_path_exists(name);
 }
 
-rc_code rc_tokens_open(const char *path, rc_tokens *out, rc_error *err)
+rc_code rc_tokens_open(const char *path, rc_arena *mem, rc_tokens *out, rc_error *err)
 {
     size_t n = strlen(path);
     if (n > 4000)
@@ -41,14 +43,12 @@ rc_code rc_tokens_open(const char *path, rc_tokens *out, rc_error *err)
                        "is one file of an indexed dataset; name the pair by its prefix, %.*s",
                        (int)(n - 4 < 200 ? n - 4 : 200), path);
     if (has_index(path, n))
-        return rc_indexed_tokens_open(path, out, err);
+        return rc_indexed_tokens_open(path, mem, out, err);
     return rc_text_tokens_open(path, out, err);
 }
 
 void rc_tokens_close(rc_tokens *tokens)
 {
-    if (tokens->data.at)
-        rc_map_close(&tokens->data);
-    if (tokens->index.at)
-        rc_map_close(&tokens->index);
+    rc_in_file_close(&tokens->data);
+    rc_in_file_close(&tokens->index);
 }

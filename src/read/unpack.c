@@ -94,8 +94,6 @@ static rc_code open_file(rc_unpack *from, rc_error *err)
         from->file = stdin;
         return RC_OK;
     }
-    if (rc_path_is_directory(from->path))
-        return RC_FAIL(err, RC_E_IO, here(from), "is a directory; a file is needed here");
     RC_TRY(rc_stream_open(from->path, "rb", &from->file, err));
     /* large reads go straight to the caller's buffer */
     setvbuf(from->file, NULL, _IONBF, 0);

@@ -6,6 +6,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "study/process.h"
 
+#include "base/open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,8 +33,8 @@ static rc_code start_failed(int why, rc_error *err)
 }
 
 /* The child: input empty, output to the log, a group of its own, our signals as they were. */
-static rc_code start(const char *command, const char *log_path, const sigset_t *mask,
-                     pid_t *child, rc_error *err)
+static rc_code start(const char *command, int log, const sigset_t *mask, pid_t *child,
+                     rc_error *err)
 {
     extern char **environ;
     char shell[] = "sh", flag[] = "-c";
@@ -50,9 +52,7 @@ static rc_code start(const char *command, const char *log_path, const sigset_t *
     /* posix_spawn's argv is not const, but it copies: the command is not written to. */
     char *argv[] = {shell, flag, (char *)(uintptr_t)command, NULL};
     why = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    why = why ? why
-              : posix_spawn_file_actions_addopen(&files, 1, log_path,
-                                                 O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    why = why ? why : posix_spawn_file_actions_adddup2(&files, log, 1);
     why = why ? why : posix_spawn_file_actions_adddup2(&files, 1, 2);
     why = why ? why : posix_spawnattr_setflags(&attributes, (short)group_and_mask);
     why = why ? why : posix_spawnattr_setpgroup(&attributes, 0);
@@ -109,7 +109,8 @@ rc_code rc_process_run(const char *command, const char *log_path, double timeout
 {
     sigset_t signals, before;
     pid_t child;
-    int status = 0;
+    int status = 0, log;
+    RC_TRY(rc_open_writing(log_path, log_path, false, &log, err));
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGINT);
@@ -118,7 +119,8 @@ rc_code rc_process_run(const char *command, const char *log_path, double timeout
     sigprocmask(SIG_BLOCK, &signals, &before);
     double began = now_seconds();
     *result = (rc_process_result){.end = RC_PROCESS_EXITED};
-    rc_code code = start(command, log_path, &before, &child, err);
+    rc_code code = start(command, log, &before, &child, err);
+    close(log);
     if (code == RC_OK) {
         double until = timeout_seconds > 0 ? began + timeout_seconds : began + 1e9;
         int got = wait_for(child, &signals, until, &status);

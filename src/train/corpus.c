@@ -92,20 +92,26 @@ static rc_code check_paths(const rc_config *cfg, rc_error *err)
         return RC_FAIL(err, RC_E_INPUT, where,
                        "dataset.data_path is missing; name a text file, or the prefix of a "
                        "Megatron indexed dataset");
-    for (size_t i = 0; i < cfg->data_path.n; i++)
+    for (size_t i = 0; i < cfg->data_path.n; i++) {
+        if (!*cfg->data_path.at[i])
+            return RC_FAIL(
+                err, RC_E_INPUT, where,
+                "dataset.data_path has an empty path; name a text file, or the prefix "
+                "of a Megatron indexed dataset");
         if (rc_parse_real(cfg->data_path.at[i], &weight) &&
             !rc_path_exists(cfg->data_path.at[i]))
             return RC_FAIL(err, RC_E_UNSUPPORTED, where,
                            "dataset.data_path has the weight %.20s; blending by weight is not "
                            "supported, list paths only: they are read one after another",
                            cfg->data_path.at[i]);
+    }
     return RC_OK;
 }
 
-static rc_code open_files(const rc_config *cfg, rc_corpus *corpus, rc_error *err)
+static rc_code open_files(const rc_config *cfg, rc_corpus *corpus, rc_arena *mem, rc_error *err)
 {
     for (size_t i = 0; i < cfg->data_path.n; i++) {
-        RC_TRY(rc_tokens_open(cfg->data_path.at[i], &corpus->files[i], err));
+        RC_TRY(rc_tokens_open(cfg->data_path.at[i], mem, &corpus->files[i], err));
         corpus->n_files = i + 1;
         if (corpus->files[i].is_text != corpus->files[0].is_text)
             return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_data_path),
@@ -146,7 +152,7 @@ rc_code rc_corpus_open(const rc_config *cfg, int64_t vocab, rc_arena *mem, rc_co
     RC_TRY(RC_NEW(mem, &corpus->files, cfg->data_path.n, err));
     for (int i = 0; i < RC_SPLIT_COUNT; i++)
         RC_TRY(RC_NEW(mem, &corpus->ranges[i], cfg->data_path.n, err));
-    RC_TRY(open_files(cfg, corpus, err));
+    RC_TRY(open_files(cfg, corpus, mem, err));
     RC_TRY(check_vocabulary(cfg, corpus, err));
     corpus->eod = corpus->is_text ? RC_TEXT_EOD : -1;
     if (!corpus->is_text && !cfg->origin[RC_FIELD_eod_id].is_null)

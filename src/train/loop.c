@@ -24,6 +24,8 @@ typedef struct loop {
     rc_train_result *result;
     int64_t saved_at; /* iteration of the last checkpoint, -1 before one */
     bool is_asked;    /* to stop: the watch need say so only once */
+    bool has_no_data; /* a sample could not be read; the weights are whole */
+    int64_t began_at; /* iteration */
 } loop;
 
 static double now(void)
@@ -218,16 +220,18 @@ static rc_code start(loop *of, rc_error *err)
 
 /* --- one step --- */
 
-static rc_code read_batch(rc_training *training, const rc_dataset *dataset, int64_t first,
-                          rc_error *err)
+static rc_code read_batch(loop *of, const rc_dataset *dataset, int64_t first, rc_error *err)
 {
-    for (int64_t i = 0; i < training->set.b; i++) {
+    const rc_training *training = of->training;
+    rc_code code = RC_OK;
+    for (int64_t i = 0; i < training->set.b && code == RC_OK; i++) {
         int64_t at = i * training->set.s;
         /* A validation split that evaluation outruns begins again; training never does. */
-        RC_TRY(rc_dataset_sample(dataset, (first + i) % dataset->n_samples,
-                                 training->tokens + at, training->targets + at, err));
+        code = rc_dataset_sample(dataset, (first + i) % dataset->n_samples,
+                                 training->tokens + at, training->targets + at, err);
     }
-    return RC_OK;
+    of->has_no_data = code != RC_OK;
+    return code;
 }
 
 static rc_code check_finite(const loop *of, const char *what, double value, rc_error *err)
@@ -253,7 +257,7 @@ static rc_code step(loop *of, rc_error *err)
     const rc_train_settings *set = &training->set;
     double started = now(), loss = 0, micro_loss, grad_norm;
     for (int64_t i = 0; i < set->n_micro; i++) {
-        RC_TRY(read_batch(training, training->train, state->n_train_samples + i * set->b, err));
+        RC_TRY(read_batch(of, training->train, state->n_train_samples + i * set->b, err));
         rc_batch batch = {training->tokens, training->targets, state->iteration, (int)i};
         RC_TRY(rc_run_micro(training->run, &batch, &micro_loss, err));
         loss += micro_loss;
@@ -302,7 +306,7 @@ static rc_code evaluate(loop *of, rc_error *err)
     for (int64_t i = 0; i < n_batches; i++) {
         if (is_asked_to_stop(of))
             return RC_OK;
-        RC_TRY(read_batch(training, training->valid, first + i * set->b, err));
+        RC_TRY(read_batch(of, training->valid, first + i * set->b, err));
         rc_batch batch = {.tokens = training->tokens, .targets = training->targets};
         RC_TRY(rc_run_eval(training->run, &batch, &batch_loss, err));
         loss += batch_loss;
@@ -379,6 +383,41 @@ static rc_code run_steps(loop *of, rc_error *err)
     return RC_OK;
 }
 
+/* Data files may be cut off or fail while a run goes on, after days. The weights are those of the
+ * last whole step, so what was reached is kept. */
+static rc_code end_without_data(loop *of, const rc_error *why, rc_error *err)
+{
+    rc_error unsaved = {0};
+    int64_t n_done = of->training->state.iteration - of->began_at;
+    if (n_done == 0)
+        return RC_FAIL(err, why->code, why->where, "%s", why->msg);
+    if (!of->training->cfg->save)
+        return RC_FAIL(err, why->code, why->where,
+                       "%.300s; this run's %" PRId64
+                       " steps are lost, since checkpoint.save is "
+                       "not set",
+                       why->msg, n_done);
+    if (save(of, &unsaved) != RC_OK)
+        return RC_FAIL(err, why->code, why->where,
+                       "%.230s; and its steps are not saved: %.200s", why->msg, unsaved.msg);
+    return RC_FAIL(err, why->code, why->where, "%.300s; all steps before are saved in %.120s",
+                   why->msg, of->result->saved_to);
+}
+
+static rc_code run_to_the_end(loop *of, rc_error *err)
+{
+    rc_error why = {0};
+    of->began_at = of->training->state.iteration;
+    rc_code code = run_steps(of, &why);
+    if (code == RC_OK)
+        return RC_OK;
+    if (of->has_no_data)
+        return end_without_data(of, &why, err);
+    if (err && err->code == RC_OK)
+        *err = why;
+    return code;
+}
+
 rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
                         rc_train_result *result, rc_error *err)
 {
@@ -389,7 +428,7 @@ rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
                                 .n_steps = training->set.n_steps,
                                 .peak_bytes = training->cost->peak_bytes};
     RC_TRY(start(&of, err));
-    RC_TRY(run_steps(&of, err));
+    RC_TRY(run_to_the_end(&of, err));
     result->iteration = training->state.iteration;
     result->n_samples = training->state.n_train_samples;
     result->touched_bytes = rc_run_touched_bytes(training->run);

@@ -50,6 +50,25 @@ static rc_code check_real(const rc_config *cfg, rc_field field, double value, bo
     return RC_OK;
 }
 
+/* checkpoint.save=$UNSET would be a folder in the root, were "" taken for a path. */
+static rc_code refuse_empty_paths(const rc_config *cfg, rc_error *err)
+{
+    const struct {
+        rc_field field;
+        const char *path;
+    } rows[] = {
+        {RC_FIELD_save, cfg->save},
+        {RC_FIELD_load, cfg->load},
+        {RC_FIELD_pretrained_checkpoint, cfg->pretrained_checkpoint},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].path && !*rows[i].path)
+            return RC_FAIL(err, RC_E_INPUT, where_of(cfg, rows[i].field),
+                           "%s is an empty path; name a folder, or write null for none",
+                           rc_field_find(rows[i].field)->key);
+    return RC_OK;
+}
+
 static rc_code refuse_unsupported(const rc_config *cfg, rc_error *err)
 {
     const struct {
@@ -149,6 +168,7 @@ rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err)
 rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_error *err)
 {
     RC_TRY(refuse_unsupported(cfg, err));
+    RC_TRY(refuse_empty_paths(cfg, err));
     RC_TRY(check_numbers(cfg, err));
     *out = (rc_train_settings){.n_steps = cfg->train_iters,
                                .b = cfg->micro_batch_size,

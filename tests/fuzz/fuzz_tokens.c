@@ -56,8 +56,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     }
     if (ftruncate(fd, 0) != 0 || pwrite(fd, bytes, n, 0) != (ssize_t)n)
         abort();
-    if (rc_tokens_open(prefix, &tokens, NULL) != RC_OK)
+    rc_arena *mem = rc_arena_open();
+    if (!mem)
+        abort();
+    if (rc_tokens_open(prefix, mem, &tokens, NULL) != RC_OK) {
+        rc_arena_close(mem);
         return 0;
+    }
     for (int64_t i = 0; i < tokens.n_sequences; i++) {
         int64_t length = rc_tokens_length(&tokens, i);
         if (length > 64)
@@ -68,5 +73,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
                     abort();
     }
     rc_tokens_close(&tokens);
+    rc_arena_close(mem);
     return 0;
 }

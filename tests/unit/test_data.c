@@ -274,7 +274,7 @@ static void tokens_of_every_type_are_read(void **state)
         index_bytes index = make_index(&two, 1, cases[i].code, cases[i].bytes);
         write_bytes(path_in(s->folder, "t.idx"), index.at, index.n);
         write_bytes(path_in(s->folder, "t.bin"), cases[i].at, (size_t)(2 * cases[i].bytes));
-        assert_int_equal(rc_tokens_open(path_in(s->folder, "t"), &tokens, &err), RC_OK);
+        assert_int_equal(rc_tokens_open(path_in(s->folder, "t"), s->mem, &tokens, &err), RC_OK);
         assert_int_equal(rc_tokens_read(&tokens, 0, 0, 2, 60000, out, &err), RC_OK);
         assert_memory_equal(out, cases[i].right, sizeof out);
         assert_int_equal(rc_tokens_read(&tokens, 0, 1, 1, 50, out, &err), RC_E_INPUT);
@@ -293,7 +293,7 @@ static void negative_token_is_refused(void **state)
     index_bytes index = make_index(&one, 1, 4, 4);
     write_bytes(path_in(s->folder, "n.idx"), index.at, index.n);
     write_bytes(path_in(s->folder, "n.bin"), "\xff\xff\xff\xff", 4);
-    assert_int_equal(rc_tokens_open(path_in(s->folder, "n"), &tokens, &err), RC_OK);
+    assert_int_equal(rc_tokens_open(path_in(s->folder, "n"), s->mem, &tokens, &err), RC_OK);
     assert_int_equal(rc_tokens_read(&tokens, 0, 0, 1, 100, &out, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "is -1; the model's vocabulary has 0 to 99"));
     rc_tokens_close(&tokens);
@@ -344,7 +344,7 @@ static void hostile_index_is_refused(void **state)
         put_number(&index, cases[i].value, cases[i].n_bytes);
         write_bytes(path_in(s->folder, "h.idx"), index.at, cases[i].cut ? cases[i].cut : 102);
         write_bytes(path_in(s->folder, "h.bin"), "abcdef", 6);
-        rc_code code = rc_tokens_open(path_in(s->folder, "h"), &tokens, &err);
+        rc_code code = rc_tokens_open(path_in(s->folder, "h"), s->mem, &tokens, &err);
         if (code != cases[i].code || !strstr(err.msg, cases[i].says))
             fail_msg("%s: code %d, \"%s\"", cases[i].name, (int)code, err.msg);
     }

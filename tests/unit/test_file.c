@@ -191,6 +191,61 @@ static void limits_directories_and_missing_files_are_named(void **state)
     empty_folder();
 }
 
+static void bytes_that_were_cut_off_are_an_error(void **state)
+{
+    (void)state;
+    rc_in_file file;
+    rc_error err = {0};
+    char bytes[4] = "";
+    write_file("a", "12345678", 8);
+    assert_ok(rc_in_file_open(in_folder("a"), &file, NULL));
+    assert_int_equal(file.n_bytes, 8);
+    assert_ok(rc_in_file_read(&file, 4, 4, bytes, NULL));
+    assert_memory_equal(bytes, "5678", 4);
+    assert_int_equal(truncate(in_folder("a"), 6), 0);
+    assert_ok(rc_in_file_read(&file, 2, 4, bytes, NULL));
+    assert_int_equal(rc_in_file_read(&file, 4, 4, bytes, &err), RC_E_IO);
+    assert_non_null(strstr(err.msg, "has no byte 6 any more; it had 8"));
+    rc_in_file_close(&file);
+    rc_in_file_close(&file); /* twice is fine */
+    empty_folder();
+}
+
+/* What stands there is named at once; nothing waits for the other end of a FIFO. */
+static void what_is_no_file_is_named(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    const char *bytes;
+    size_t n;
+    FILE *stream;
+    rc_in_file file;
+    rc_out_file out;
+    assert_int_equal(mkfifo(in_folder("p"), 0666), 0);
+    static const struct {
+        const char *path, *says;
+        rc_code code;
+    } cases[] = {{"p", "is a FIFO; a file is needed here", RC_E_IO},
+                 {"/dev/zero", "is a character device; a file is needed here", RC_E_IO},
+                 {"", "a path is empty", RC_E_INPUT}};
+    for (size_t i = 0; i < 3; i++) {
+        const char *path = i == 0 ? in_folder("p") : cases[i].path;
+        rc_error err[3] = {{0}};
+        assert_int_equal(rc_in_file_open(path, &file, &err[0]), cases[i].code);
+        assert_int_equal(rc_file_read(path, 9, mem, &bytes, &n, &err[1]), cases[i].code);
+        assert_int_equal(rc_stream_open(path, "rb", &stream, &err[2]), cases[i].code);
+        for (int k = 0; k < 3; k++)
+            assert_non_null(strstr(err[k].msg, cases[i].says));
+    }
+    rc_error err = {0};
+    assert_int_equal(rc_out_file_open(in_folder("p"), &out, &err), RC_E_IO);
+    assert_non_null(strstr(err.msg, "a FIFO that nobody reads"));
+    assert_int_equal(rc_out_file_open("", &out, NULL), RC_E_INPUT);
+    assert_int_equal(rc_path_make_directory("", NULL), RC_E_INPUT);
+    rc_arena_close(mem);
+    empty_folder();
+}
+
 static void empty_file_maps_and_reads_as_zero_bytes(void **state)
 {
     (void)state;
@@ -240,6 +295,8 @@ int main(void)
         cmocka_unit_test(the_end_of_a_file_names_it_where_the_writer_could_not_write),
         cmocka_unit_test(full_device_is_an_error_not_a_short_file),
         cmocka_unit_test(limits_directories_and_missing_files_are_named),
+        cmocka_unit_test(bytes_that_were_cut_off_are_an_error),
+        cmocka_unit_test(what_is_no_file_is_named),
         cmocka_unit_test(empty_file_maps_and_reads_as_zero_bytes),
         cmocka_unit_test(directories_are_made_with_their_parents),
     };
