@@ -122,7 +122,7 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     rc_model model = {0};
     rc_training *training;
     (void)status;
-    RC_TRY(rc_model_read(args, mem, &model, err));
+    RC_TRY(rc_model_read_run(args, mem, &model, err));
     RC_TRY(rc_training_open(model.cfg, mem, &training, err));
     rc_model_note_passed_over(model.cfg);
     rc_code code = dump_nouns(training, args, mem, err);

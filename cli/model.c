@@ -43,7 +43,7 @@ void rc_model_note_passed_over(const rc_config *cfg)
         fputc('\n', stderr);
 }
 
-rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
+static rc_code make_config(const rc_args *args, rc_arena *mem, rc_config **out, rc_error *err)
 {
     rc_inputs said;
     rc_input *all;
@@ -57,10 +57,27 @@ rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_erro
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "no config: give a YAML file, --model NAME, Megatron-LM arguments, or "
                        "settings such as model.num_layers=4");
-    RC_TRY(rc_config_make(all, n, mem, &out->cfg, err));
-    RC_TRY(rc_config_refuse_unknown(out->cfg, err));
-    RC_TRY(rc_train_refuse_model(out->cfg, err));
-    return rc_check_refuse_errors(out->cfg, mem, err);
+    return rc_config_make(all, n, mem, out, err);
+}
+
+static rc_code refuse(const rc_config *cfg, rc_arena *mem, rc_error *err)
+{
+    RC_TRY(rc_config_refuse_unknown(cfg, err));
+    RC_TRY(rc_train_refuse_model(cfg, err));
+    return rc_check_refuse_errors(cfg, mem, err);
+}
+
+rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
+{
+    RC_TRY(make_config(args, mem, &out->cfg, err));
+    return refuse(out->cfg, mem, err);
+}
+
+rc_code rc_model_read_run(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
+{
+    RC_TRY(make_config(args, mem, &out->cfg, err));
+    RC_TRY(rc_config_refuse_foreign(out->cfg, err));
+    return refuse(out->cfg, mem, err);
 }
 
 bool rc_dump_wants(const char *dump, const char *noun)

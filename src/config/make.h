@@ -42,7 +42,7 @@ typedef struct rc_maker {
     rc_late *setup; /* rows that Bridge applies again when all is read */
     size_t n_setup, n_setup_room;
     const char *through; /* the row of `setup` that is being applied */
-    size_t n_unknown_room;
+    size_t n_unknown_room, n_foreign_room;
     size_t n_late_values; /* of cfg->unknown */
     size_t n_unlisted;    /* arguments whose nearest was looked for */
 } rc_maker;
@@ -105,5 +105,8 @@ RC_MUST_CHECK
 rc_code rc_maker_read_names(rc_maker *maker, const rc_doc *map, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_maker_read_hf(rc_maker *maker, const rc_doc *map, rc_error *err);
+/* Notes that the engine does not compute a model_type of Hugging Face, where it does not. */
+RC_MUST_CHECK
+rc_code rc_maker_judge_family(rc_maker *maker, const char *name, rc_where where, rc_error *err);
 
 #endif

@@ -74,6 +74,7 @@ rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err)
                        "unknown model %s%s%s; `recompute list models` shows all", safe,
                        nearest ? ", did you mean " : "", nearest ? nearest : "");
     }
+    RC_TRY(rc_maker_judge_family(maker, preset->family, node->where, err));
     snprintf(family, sizeof family, "@%s", preset->family);
     RC_TRY(rc_maker_apply_settings(maker, family, node, 0, err));
     RC_TRY(rc_maker_apply_settings(maker, preset->settings, node, 0, err));

@@ -75,12 +75,6 @@ int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residu
 /* dropout of a whole tensor, by p; gives x itself when p is 0. */
 int rc_build_dropout(rc_builder *b, const char *part, int x, double p);
 
-/* The rotary part of a rope op's attributes: all but n, groups and what rc_build_op sets.
- * errors  RC_E_INPUT, RC_E_UNSUPPORTED with the place of the setting */
-RC_MUST_CHECK
-rc_code rc_build_rope_attr(const rc_config *cfg, const rc_dims *dims, rc_op_attr *out,
-                           rc_error *err);
-
 /* The layer builders: the residual stream in, the residual stream out. */
 int rc_build_attention_branch(rc_builder *b, int x); /* norm, attention, bias-dropout-add */
 int rc_build_mlp_branch(rc_builder *b, int x);       /* norm, MLP, bias-dropout-add */

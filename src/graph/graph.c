@@ -5,6 +5,7 @@
  * next   policy/ decides what of it is retained
  */
 #include "graph/builder.h"
+#include "graph/rope.h"
 
 #include "base/num.h"
 
@@ -275,7 +276,7 @@ rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenize
     RC_TRY(read_words(cfg, &b, err));
     RC_TRY(need_reals(cfg, err));
     if (b.has_rope)
-        RC_TRY(rc_build_rope_attr(cfg, &graph->dims, &b.rope, err));
+        RC_TRY(rc_rope_read(cfg, &graph->dims, &b.rope, err));
     RC_TRY(build_model(&b));
     return rc_graph_verify(graph, err);
 }

@@ -8,7 +8,9 @@
  * yarn_rotary_pos_embedding.py, models/gpt/gpt_model.py) and Bridge's; engine.rope_dynamic_factor is
  * ours, for what transformers calls "dynamic".
  */
-#include "graph/builder.h"
+#include "graph/rope.h"
+
+#include "op/rope.h"
 
 #include <math.h>
 #include <string.h>
@@ -165,8 +167,7 @@ static rc_code refuse_half_yarn(const rc_config *cfg, bool is_yarn, rc_error *er
                    rc_field_key(RC_FIELD_yarn_rotary_scaling_factor), factor);
 }
 
-rc_code rc_build_rope_attr(const rc_config *cfg, const rc_dims *dims, rc_op_attr *out,
-                           rc_error *err)
+rc_code rc_rope_read(const rc_config *cfg, const rc_dims *dims, rc_op_attr *out, rc_error *err)
 {
     const bool is_yarn = strcmp(cfg->position_embedding_type, "yarn") == 0;
     *out = (rc_op_attr){.d = dims->d,
@@ -182,4 +183,14 @@ rc_code rc_build_rope_attr(const rc_config *cfg, const rc_dims *dims, rc_op_attr
     if (!isnan(cfg->seq_len_interpolation_factor))
         return read_linear(cfg, out, err);
     return isnan(cfg->rope_dynamic_factor) ? RC_OK : read_dynamic(cfg, dims, out, err);
+}
+
+bool rc_rope_is_same(const rc_op_attr *a, const rc_op_attr *b)
+{
+    bool is_same = a->rotary_dim == b->rotary_dim &&
+                   a->is_rotary_interleaved == b->is_rotary_interleaved &&
+                   rc_rope_amplitude(a) == rc_rope_amplitude(b);
+    for (int64_t i = 0; i < a->rotary_dim / 2 && is_same; i++)
+        is_same = rc_rope_rate(a, i) == rc_rope_rate(b, i);
+    return is_same;
 }

@@ -98,6 +98,7 @@ rc_code rc_train_refuse_model(const rc_config *cfg, rc_error *err)
 
 rc_code rc_train_refuse_run(const rc_config *cfg, rc_error *err)
 {
+    RC_TRY(rc_config_refuse_foreign(cfg, err));
     RC_TRY(rc_train_refuse_model(cfg, err));
     return refuse_args(cfg, RUN, err);
 }
