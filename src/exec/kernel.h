@@ -48,7 +48,8 @@ typedef struct rc_call {
     uint64_t seed;
     uint64_t draw;   /* samples of the run before this micro-batch */
     rc_fault *fault; /* where a kernel notes what went wrong */
-    /* Room for the checks of the products, check_room doubles a thread; NULL: they are not checked. */
+    /* Room for the checks of the products; NULL: they are not checked. Where threads have products of
+     * their own, check_room doubles are each one's. */
     double *check;
     int64_t check_room;
 } rc_call;

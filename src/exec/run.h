@@ -18,7 +18,7 @@ struct rc_run {
     double *seconds; /* [n_instrs] */
     rc_workspace *workspace;
     rc_fault fault;
-    double *check; /* room of the checks of products, check_room doubles a thread */
+    double *check; /* room of the checks of products, as in rc_call */
     int64_t check_room;
     int64_t touched_bytes;       /* of the arena, from its start: watch.c */
     int64_t library_bytes;       /* most the math library had of its scratch, in one op */

@@ -67,30 +67,36 @@ static int list_targets(const rc_run *run, const rc_instr *instr, target out[MOS
     return n;
 }
 
-static int64_t check_room_of(const rc_op_attr *attr, bool is_linear)
+/* A linear op's products run one after another on all threads: y, dx, dw. */
+static int64_t linear_room(const rc_op_attr *attr)
 {
-    int64_t most = rc_gemm_check_room(attr->n, attr->out, attr->in);
-    const int64_t others[] = {rc_gemm_check_room(attr->n, attr->in, attr->out),
-                              rc_gemm_check_room(attr->out, attr->in, attr->n)};
-    if (!is_linear) /* attention's, [s,s] over d and [s,d] over s */
-        return rc_gemm_check_room(attr->s, attr->s + attr->d, attr->s + attr->d);
-    for (int i = 0; i < 2; i++)
-        most = others[i] > most ? others[i] : most;
+    const int64_t rooms[] = {rc_gemm_check_room(attr->n, attr->out, attr->in),
+                             rc_gemm_check_room(attr->n, attr->in, attr->out),
+                             rc_gemm_check_room(attr->out, attr->in, attr->n)};
+    int64_t most = 0;
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
+        most = rooms[i] > most ? rooms[i] : most;
     return most;
 }
 
 rc_code rc_watch_open(rc_run *run, rc_error *err)
 {
     const rc_graph *graph = run->schedule->graph;
+    int64_t most = 0;
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op *op = &graph->ops[i];
-        if (!rc_op_find(op->kind)->library_bytes)
+        const rc_op_attr *attr = &graph->ops[i].attr;
+        /* Each thread has a head's products, [s,s] over d or [s,d] over s; none is larger than this. */
+        const int64_t head_room =
+            rc_gemm_check_room(attr->s, attr->s + attr->d, attr->s + attr->d);
+        if (!rc_op_find(graph->ops[i].kind)->library_bytes)
             continue;
-        int64_t room = check_room_of(&op->attr, op->kind == RC_OP_linear);
-        if (room > run->check_room)
-            run->check_room = room;
+        if (graph->ops[i].kind == RC_OP_linear)
+            most = linear_room(attr) > most ? linear_room(attr) : most;
+        else if (head_room > run->check_room)
+            run->check_room = head_room;
     }
-    return RC_NEW(run->mem, &run->check, run->check_room * run->schedule->n_threads, err);
+    const int64_t heads_room = run->check_room * run->schedule->n_threads;
+    return RC_NEW(run->mem, &run->check, most > heads_room ? most : heads_room, err);
 }
 
 void rc_watch_before(rc_run *run, const rc_instr *instr)

@@ -11,6 +11,7 @@
 #include "train/training.h"
 
 #include "base/num.h"
+#include "base/process.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -205,6 +206,8 @@ static rc_code start(loop *of, rc_error *err)
     rc_run_options options = {.seed = (uint64_t)training->set.seed,
                               .n_micro_batches = (int)training->set.n_micro};
     RC_TRY(try_folder(training->cfg->save, training->mem, err));
+    rc_process_forget_peak();
+    of->result->process_before_bytes = rc_process_memory_read(training->mem).now_bytes;
     RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
     RC_TRY(rc_training_list_weights(training, err));
     RC_TRY(place_weights(training, &origin, err));
@@ -432,5 +435,6 @@ rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
     result->iteration = training->state.iteration;
     result->n_samples = training->state.n_train_samples;
     result->touched_bytes = rc_run_touched_bytes(training->run);
+    result->process_peak_bytes = rc_process_memory_read(training->mem).peak_bytes;
     return RC_OK;
 }

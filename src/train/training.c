@@ -226,7 +226,10 @@ rc_code rc_train_result_table(const rc_train_result *result, rc_arena *mem, rc_t
         {"seconds", "time in steps", RC_UNIT_SECONDS},
         {"tokens_per_second", "tokens a second", RC_UNIT_REAL},
         {"peak_bytes", "predicted peak", RC_UNIT_BYTES},
-        {"touched_bytes", "memory touched", RC_UNIT_BYTES},
+        {"touched_bytes", "measured in the first step", RC_UNIT_BYTES},
+        {"process_peak_bytes", "process at its peak", RC_UNIT_BYTES},
+        {"process_before_bytes", "process before the run", RC_UNIT_BYTES},
+        {"beside_bytes", "taken beside the account", RC_UNIT_BYTES},
         {"saved_to", "saved to", RC_UNIT_TEXT},
     };
     rc_cell *row;
@@ -245,7 +248,14 @@ rc_code rc_train_result_table(const rc_train_result *result, rc_arena *mem, rc_t
         row[8] = rc_cell_real((double)result->n_tokens / result->seconds);
     row[9] = rc_cell_int(result->peak_bytes);
     row[10] = rc_cell_int(result->touched_bytes);
-    row[11] = rc_cell_text(result->saved_to[0] ? result->saved_to : NULL);
+    row[11] = rc_cell_int(result->process_peak_bytes);
+    row[12] = rc_cell_int(result->process_before_bytes);
+    row[13] = rc_cell_int(result->process_peak_bytes - result->process_before_bytes -
+                          result->touched_bytes);
+    row[14] = rc_cell_text(result->saved_to[0] ? result->saved_to : NULL);
+    row[10].is_null = result->touched_bytes == 0; /* no step was done */
+    for (int i = 11; i <= 13; i++)
+        row[i].is_null = result->process_peak_bytes == 0;
     for (int i = 4; i <= 6; i++)
         row[i].is_null = !(row[i].f == row[i].f); /* NAN: never measured */
     return RC_OK;

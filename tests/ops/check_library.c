@@ -4,6 +4,7 @@
  * Exits 77 (skipped) where its requests cannot be seen. The host's part is counted by standing in
  * for malloc, which needs glibc and no sanitizer.
  */
+#include "../sanitized.h"
 #include "exec/cpu/gemm.h"
 #include "exec/cpu/team.h"
 #include "exec/cpu/workspace.h"
@@ -15,16 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang tells of its sanitizers in another way than gcc */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#define IS_SANITIZED __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#else
-#define IS_SANITIZED 0
-#endif
-
-#if defined(__GLIBC__) && defined(RC_GEMM_DNNL) && !(IS_SANITIZED)
+#if defined(__GLIBC__) && defined(RC_GEMM_DNNL) && !(RC_IS_SANITIZED)
 #include <errno.h>
 #include <malloc.h>
 

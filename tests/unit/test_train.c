@@ -7,9 +7,11 @@
 
 #include <cmocka.h>
 
+#include <recompute/exec.h>
 #include <recompute/read.h>
 #include <recompute/train.h>
 
+#include "../sanitized.h"
 #include "train_files.h"
 
 #include <jansson.h>
@@ -268,6 +270,27 @@ static void recompute_changes_neither_losses_nor_weights(void **state)
     }
 }
 
+/* By the system's count, not ours: the arena is there, and the rest is bounded. */
+static void a_process_takes_little_beside_the_account(void **state)
+{
+    rc_train_result result;
+    seen s = {0};
+    (void)state;
+    if (RC_IS_SANITIZED) {
+        print_message("skipped: a sanitizer's own memory is many times the program's\n");
+        skip();
+    }
+    train_well("model.hidden_size=256 model.seq_length=64 train.eval_iters=0", &s, &result);
+    if (result.process_peak_bytes == 0) {
+        print_message("skipped: /proc/self/status is not to be read here\n");
+        skip();
+    }
+    const int64_t run_bytes = result.process_peak_bytes - result.process_before_bytes;
+    assert_true(result.touched_bytes == result.peak_bytes && result.peak_bytes > 8 << 20);
+    assert_true(run_bytes <= result.peak_bytes + rc_run_beside_bytes(2));
+    assert_true(result.process_peak_bytes >= result.peak_bytes);
+}
+
 /* Four samples at once or two and two: the same sum in another order. */
 static void accumulated_micro_batches_are_one_batch(void **state)
 {
@@ -524,6 +547,7 @@ int main(void)
         cmocka_unit_test(a_stop_ends_the_evaluation),
         cmocka_unit_test(finished_run_has_nothing_left_to_do),
         cmocka_unit_test(recompute_changes_neither_losses_nor_weights),
+        cmocka_unit_test(a_process_takes_little_beside_the_account),
         cmocka_unit_test(accumulated_micro_batches_are_one_batch),
         cmocka_unit_test(weights_of_another_run_start_a_new_one),
         cmocka_unit_test(every_bad_setting_is_refused),

@@ -6,6 +6,8 @@
 #include "exec/cpu/workspace.h"
 #include "op/facts.h"
 
+#include <recompute/exec.h>
+
 #include <math.h>
 #include <omp.h>
 #include <signal.h>
@@ -223,6 +225,11 @@ static rc_code try_product(rc_gemm g, float *room, int n_threads, rc_error *err)
         (int)g.m, (int)g.n, (int)g.k, n_threads);
 }
 
+int64_t rc_run_beside_bytes(int n_threads)
+{
+    return ((int64_t)40 << 20) + n_threads * ((int64_t)2 << 20);
+}
+
 static _Atomic int n_threads_tried;
 
 static rc_code try_library(int n_threads, rc_error *err)
@@ -230,7 +237,7 @@ static rc_code try_library(int n_threads, rc_error *err)
     if (n_threads_tried == n_threads)
         return RC_OK;
     const int64_t bytes = rc_op_gemm_library_bytes(64, 4096, 96, n_threads);
-    RC_TRY(need_room(((size_t)24 << 20) + (size_t)n_threads * ((size_t)2 << 20), "start", err));
+    RC_TRY(need_room((size_t)rc_run_beside_bytes(n_threads), "start", err));
     float *room = malloc(4 * TRIAL_ELEMENTS * sizeof *room + (size_t)bytes);
     rc_workspace *workspace = calloc(1, sizeof *workspace);
     rc_code code = RC_OK;
