@@ -94,17 +94,17 @@ typedef struct rc_train_watch {
 typedef struct rc_train_result {
     int64_t iteration, n_steps;
     int64_t n_samples;
-    double first_loss, last_loss;      /* of this run's first and last step; NAN without one */
-    double valid_loss;                 /* the last measured; NAN without one */
-    double seconds;                    /* in steps */
-    int64_t n_tokens;                  /* trained on in this run */
-    int64_t peak_bytes;                /* predicted */
-    int64_t touched_bytes;             /* measured in the first step: exec.h, rc_run_touched_bytes */
+    double first_loss, last_loss; /* of this run's first and last step; NAN without one */
+    double valid_loss;            /* the last measured; NAN without one */
+    double seconds;               /* in steps */
+    int64_t n_tokens;             /* trained on in this run */
+    int64_t peak_bytes;           /* predicted */
+    int64_t touched_bytes;        /* measured in the first step: exec.h, rc_run_touched_bytes */
     /* The whole process by the system's count, its peak during the run and what it had before; 0
      * where that is unknown. What the run took outside the account is peak - before - touched. */
     int64_t process_peak_bytes, process_before_bytes;
-    bool is_stopped;                   /* before the last step, because the watch said so */
-    char saved_to[4096];               /* the last checkpoint of this run; "" without one */
+    bool is_stopped;     /* before the last step, because the watch said so */
+    char saved_to[4096]; /* the last checkpoint of this run; "" without one */
 } rc_train_result;
 
 /**

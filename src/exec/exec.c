@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,7 +239,8 @@ static rc_code run_op(rc_run *run, int at, uint64_t draw, rc_error *err)
                     .draw = draw,
                     .fault = &run->fault,
                     .check = is_checked ? run->check : NULL,
-                    .check_room = run->check_room};
+                    .check_room = run->check_room,
+                    .level = omp_get_level()};
     for (int k = 0; k < RC_OP_MAX_IN; k++) {
         call.in[k] = resolve(run, &instr->in[k]);
         call.d_in[k] = resolve(run, &instr->d_in[k]);

@@ -52,6 +52,7 @@ typedef struct rc_call {
      * their own, check_room doubles are each one's. */
     double *check;
     int64_t check_room;
+    int level; /* of OpenMP's regions around the call: a caller may have one of its own */
 } rc_call;
 
 typedef void (*rc_kernel)(const rc_call *call);

@@ -149,7 +149,9 @@ void rc_gemm_call(const rc_call *call, const rc_gemm *gemm, int n_threads)
 {
     double *room = NULL;
     if (call->check) {
-        room = call->check + (omp_in_parallel() ? omp_get_thread_num() : 0) * call->check_room;
+        const bool is_in_kernels_region = omp_get_level() > call->level;
+        room =
+            call->check + (is_in_kernels_region ? omp_get_thread_num() : 0) * call->check_room;
         rc_gemm_check_begin(gemm, room);
     }
     const rc_fault_kind fault = rc_gemm_run(gemm, n_threads);
