@@ -16,7 +16,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { MAX_STUDIES = 8, MAX_SETTINGS = 64 };
@@ -25,9 +27,16 @@ static const rc_option options[] = {
     {"--settings", "'S S ...'",
      "what to compare, apart from the control: [core_attn,mlp] full/block/4 full/uniform/1 ...",
      false},
-    {"--repeats", "N", "runs of every setting, interleaved (3)", false},
-    {"--steps", "N", "steps of a run, warm-up included (7)", false},
-    {"--warmup", "N", "steps at the start of a run that are not timed (2)", false},
+    {"--repeats", "N",
+     "rounds at least, each with one run of every setting (6: fewer give no interval)", false},
+    {"--target", "PERCENT",
+     "go on for settings whose cost is not known to within this to each side (1.5)", false},
+    {"--time-limit", "SECONDS",
+     "begin no round beyond --repeats that would end later (20; 0, none at all, with --repeats "
+     "or --launch)",
+     false},
+    {"--steps", "N", "steps of a run, warm-up included (5)", false},
+    {"--warmup", "N", "steps at the start of a run that are not timed (1)", false},
     {"--out", "FOLDER", "write study.json, study.md, study.html and NAME.csv, NAME.svg there",
      false},
     {"--launch", "COMMAND",
@@ -87,6 +96,37 @@ static rc_code number(const rc_args *args, const char *name, int64_t dflt, int64
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "%s must be a whole number from %" PRId64 " to 1000000", name, least);
     return RC_OK;
+}
+
+static rc_code read_rules(const rc_args *args, int64_t limit_seconds, rc_study_rules *out,
+                          rc_error *err)
+{
+    const char *text = rc_args_find(args, "--target");
+    double percent = 1.5;
+    RC_TRY(number(args, "--repeats", RC_INTERVAL_LEAST, 1, &out->n_least, err));
+    if (out->n_least > RC_STUDY_MAX_ROUNDS)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "--repeats must be a whole number from 1 to %d", RC_STUDY_MAX_ROUNDS);
+    if (text && (!rc_parse_real(text, &percent) || !(percent > 0 && percent <= 100)))
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "--target must be percent, above 0 and at most 100: 1.5");
+    if (rc_args_find(args, "--repeats"))
+        limit_seconds = 0;
+    RC_TRY(number(args, "--time-limit", limit_seconds, 0, &limit_seconds, err));
+    out->target_ratio = percent / 100;
+    out->limit_seconds = (double)limit_seconds;
+    return RC_OK;
+}
+
+/* Longer spins than ours (cli/main.c) while a thread waits for the others count as its work. Who set
+ * them wanted them, so only processor time is not believed. */
+static bool is_spinning(void)
+{
+    const char *spins = getenv("GOMP_SPINCOUNT"), *policy = getenv("OMP_WAIT_POLICY");
+    int64_t n;
+    if (spins)
+        return !rc_parse_int(spins, &n) || n > 2000;
+    return policy && strcasecmp(policy, "passive") != 0;
 }
 
 /* Words apart by white space. */
@@ -178,13 +218,17 @@ static rc_code study_model(studies *all, const char *name, const char *title,
 {
     const char *settings[MAX_SETTINGS];
     const char *asked = rc_args_find(all->args, "--settings");
-    rc_study_plan plan = {.name = name, .title = title, .inputs = inputs, .n_inputs = n_inputs};
+    rc_study_plan plan = {.name = name,
+                          .title = title,
+                          .inputs = inputs,
+                          .n_inputs = n_inputs,
+                          .is_spinning = is_spinning()};
     rc_config *cfg;
     if (all->n == MAX_STUDIES)
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "at most %d models at a time", MAX_STUDIES);
-    RC_TRY(number(all->args, "--repeats", 3, 1, &plan.n_repeats, err));
-    RC_TRY(number(all->args, "--steps", 7, 1, &plan.n_steps, err));
-    RC_TRY(number(all->args, "--warmup", 2, 0, &plan.n_warmup, err));
+    RC_TRY(read_rules(all->args, 20, &plan.rules, err));
+    RC_TRY(number(all->args, "--steps", 5, 1, &plan.n_steps, err));
+    RC_TRY(number(all->args, "--warmup", 1, 0, &plan.n_warmup, err));
     RC_TRY(rc_config_make(inputs, n_inputs, all->mem, &cfg, err));
     RC_TRY(rc_config_refuse_unknown(cfg, err));
     if (asked)
@@ -318,7 +362,7 @@ static rc_code study_launched(studies *all, rc_error *err)
             err, RC_E_INPUT, RC_NOWHERE,
             "--launch needs --settings '[core_attn] full/block/4' or --row: only you "
             "know which labels act in that model (`recompute list labels` has them all)");
-    RC_TRY(number(args, "--repeats", 3, 1, &launch.n_repeats, err));
+    RC_TRY(read_rules(args, 0, &launch.rules, err));
     RC_TRY(number(args, "--steady", 5, 1, &launch.n_steady, err));
     RC_TRY(number(args, "--timeout", 0, 0, &timeout, err));
     launch.timeout_seconds = (double)timeout;
@@ -341,7 +385,7 @@ static rc_code make_report(const studies *all, bool is_brief, rc_report *report,
     *report = (rc_report){.n = 0};
     for (size_t i = 0; i < all->n; i++) {
         rc_table *facts, *rows;
-        RC_TRY(rc_study_facts(all->at[i], all->mem, &facts, err));
+        RC_TRY(rc_study_facts(all->at[i], is_brief, all->mem, &facts, err));
         RC_TRY(rc_study_table(all->at[i], is_brief, all->mem, &rows, err));
         rc_report_add(report, facts, true);
         rc_report_add(report, rows, false);
@@ -450,17 +494,20 @@ const rc_command rc_command_study = {
     .usage = "recompute study [MODEL|CONFIG.yaml] [key=value ...] [options]\n"
              "       recompute study --launch 'COMMAND {overrides}' --settings '...' [options]",
     .about =
-        "Compares recompute settings: same model, data and seed, one change a row, the control []\n"
-        "first and last, repeats interleaved, warm-up steps dropped. For every setting: the peak\n"
-        "predicted and measured, the FLOPs recomputed, the median step and its spread, whether\n"
-        "the losses are those of the control bit for bit, and a verdict.\n"
+        "Compares recompute settings: same model, data and seed, one change a row. A round runs the\n"
+        "control [], every setting in an order that changes, and the control again; costs are to\n"
+        "the control of the same round. Rounds go on until every cost is known to within --target\n"
+        "or --time-limit has passed. For every setting: the peak predicted and measured, the FLOPs\n"
+        "recomputed, the time of a step, the interval in which its cost lies (95 % confidence) by wall\n"
+        "and by processor time, whether the losses are those of the control bit for bit, and a\n"
+        "verdict that the interval carries. Where the machine was busy, the page says so.\n"
         "\n"
         "  recompute study                                  two small models on licence texts\n"
         "  recompute study llama model.num_layers=12        one of them, larger\n"
         "  recompute study dataset.data_path=[book.txt]     on a text of yours\n"
         "  recompute study my.yaml --settings '[mlp] full/block/4' --out results\n"
         "\n"
-        "With --launch it drives a trainer of yours, run by the shell once per setting and repeat:\n"
+        "With --launch it drives a trainer of yours, run by the shell once per setting and round:\n"
         "\n"
         "  recompute study --launch 'torchrun pretrain.py --config c.yaml {overrides}' \\\n"
         "      --settings '[core_attn] [moe_act] full/uniform/1' --timeout 1800 --out study\n"

@@ -1,42 +1,13 @@
 /* judge.c — what the measured rows of a study mean.
  *
- * takes  rows with peaks, step times, replayed FLOPs and losses
- * gives  a verdict per row, in words
+ * takes  rows with peaks, times of every round, replayed FLOPs and losses
+ * gives  a verdict per row, in words, that the intervals of the times carry
  * next   table.c
  */
-#include <recompute/study.h>
-
-#include "base/num.h"
+#include "study/compare.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double quantile(const double *sorted, size_t n, double p)
-{
-    double at = p * (double)(n - 1);
-    size_t below = (size_t)at;
-    if (below + 1 >= n)
-        return sorted[n - 1];
-    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
-}
-
-rc_spread rc_spread_of(double *values, size_t n)
-{
-    if (n == 0)
-        return (rc_spread){.median = (double)NAN, .low = (double)NAN, .high = (double)NAN};
-    qsort(values, n, sizeof *values, compare_doubles);
-    return (rc_spread){.median = quantile(values, n, 0.5),
-                       .low = quantile(values, n, 0.25),
-                       .high = quantile(values, n, 0.75),
-                       .n = n};
-}
 
 const char *rc_verdict_name(rc_verdict verdict)
 {
@@ -44,33 +15,6 @@ const char *rc_verdict_name(rc_verdict verdict)
                                                         "no-effect", "no-saving", "harmful",
                                                         "dominated", "saves"};
     return names[verdict];
-}
-
-/* Half of the spread, as a share of the median. */
-static double half_spread(const rc_spread *s)
-{
-    return s->n && s->median > 0 ? (s->high - s->low) / 2 / s->median : 0;
-}
-
-/* Differences below this are the machine's, not the setting's: the larger of how far the two
- * controls are apart and how far the control's steps spread (and what seems_faster finds). */
-static double control_noise(const rc_study *study)
-{
-    const rc_study_row *first = &study->rows[0], *last = &study->rows[study->n_rows - 1];
-    double noise = half_spread(&first->step_seconds);
-    if (last->is_pass && last->step_seconds.n && first->step_seconds.median > 0) {
-        noise = fmax(noise, half_spread(&last->step_seconds));
-        noise = fmax(noise, fabs(last->step_seconds.median / first->step_seconds.median - 1));
-    }
-    return noise;
-}
-
-static double control_seconds(const rc_study *study)
-{
-    const rc_study_row *first = &study->rows[0], *last = &study->rows[study->n_rows - 1];
-    if (!last->is_pass || !last->step_seconds.n)
-        return first->step_seconds.median;
-    return (first->step_seconds.median + last->step_seconds.median) / 2;
 }
 
 /* Bit for bit: a NAN equals itself here, and 0.0 is not -0.0. */
@@ -113,7 +57,6 @@ static int compare_peaks(const rc_study *study, const rc_study_row *a, const rc_
 static void measure_noise(rc_study *study)
 {
     const rc_study_row *first = &study->rows[0], *last = &study->rows[study->n_rows - 1];
-    study->noise_ratio = control_noise(study);
     study->loss_noise_ratio = last->is_pass ? loss_distance(first, last) : 0;
     study->peak_noise_ratio = 0;
     if (last->is_pass && last->peak_bytes >= 0 && first->peak_bytes > 0)
@@ -124,51 +67,33 @@ static void measure_noise(rc_study *study)
 static void compare_with_control(const rc_study *study, rc_study_row *row)
 {
     const rc_study_row *control = &study->rows[0];
-    double seconds = control_seconds(study);
     bool has_peaks = row->peak_bytes >= 0 && control->peak_bytes > 0;
     row->saved_ratio = (double)NAN;
-    row->time_ratio = (double)NAN;
     row->is_same_loss = row->is_pass && has_same_loss(study, row);
     if (row->is_pass && has_peaks)
         row->saved_ratio = 1 - (double)row->peak_bytes / (double)control->peak_bytes;
-    if (row->is_pass && row->step_seconds.n && seconds > 0)
-        row->time_ratio = row->step_seconds.median / seconds;
 }
 
-/* A row whose replay is counted does all of the control's work and its replay on top. Where it seems
- * faster all the same, times here are off by at least that much. */
-static double seems_faster(const rc_study *study)
+/* The whole interval of one below the whole interval of the other; false where one is not known. */
+static bool is_below(const rc_interval *a, const rc_interval *b)
 {
-    double most = 0;
-    for (size_t i = 1; i + 1 < study->n_rows; i++) {
-        const rc_study_row *row = &study->rows[i];
-        if (row->is_same_loss && row->replay_flops >= 0 && !isnan(row->time_ratio))
-            most = fmax(most, 1 - row->time_ratio);
-    }
-    return most;
+    return a->high < b->low;
 }
 
-static double row_noise(const rc_study *study, const rc_study_row *row)
-{
-    return fmax(study->noise_ratio, half_spread(&row->step_seconds));
-}
-
-/* Is `other` at least as good in memory and time, and clearly better in one? Times are compared
- * beyond noise. Where both replays are known to the FLOP, a row that replays no more and is not
- * clearly slower counts as no slower. */
+/* Needs `other` no more memory and clearly less time? Clearly is: the intervals lie apart, which two
+ * intervals of one and the same time do far more seldom than one of them misses it. The other clock may
+ * know less, but not say the opposite. */
 static bool is_dominated_by(const rc_study *study, const rc_study_row *row,
                             const rc_study_row *other)
 {
-    if (!other->is_pass || !other->is_same_loss || isnan(other->time_ratio) ||
-        isnan(row->time_ratio) || other->peak_bytes < 0 || compare_peaks(study, other, row) > 0)
+    rc_study_clock decides = study->clock;
+    rc_study_clock besides = decides == RC_CLOCK_WALL ? RC_CLOCK_CPU : RC_CLOCK_WALL;
+    if (!other->is_pass || !other->is_same_loss || other->peak_bytes < 0 ||
+        compare_peaks(study, other, row) > 0)
         return false;
-    double noise = fmax(row_noise(study, row), row_noise(study, other));
-    bool is_faster = other->time_ratio < row->time_ratio - noise;
-    bool is_not_slower = other->time_ratio <= row->time_ratio;
-    if (row->replay_flops >= 0 && other->replay_flops >= 0)
-        is_not_slower = is_faster || (other->replay_flops <= row->replay_flops &&
-                                      other->time_ratio <= row->time_ratio + noise);
-    return compare_peaks(study, other, row) < 0 ? is_not_slower : is_faster;
+    bool is_opposite =
+        study->is_cpu_fair && is_below(&row->ratio[besides], &other->ratio[besides]);
+    return is_below(&other->ratio[decides], &row->ratio[decides]) && !is_opposite;
 }
 
 /* The fastest of the rows that dominate, or NULL. */
@@ -179,7 +104,7 @@ static const rc_study_row *find_dominating(const rc_study *study, const rc_study
         const rc_study_row *other = &study->rows[i];
         if (other == row || !is_dominated_by(study, row, other))
             continue;
-        if (!best || other->time_ratio < best->time_ratio)
+        if (!best || other->ratio[study->clock].center < best->ratio[study->clock].center)
             best = other;
     }
     return best;
@@ -200,24 +125,60 @@ static rc_verdict verdict_of(const rc_study *study, const rc_study_row *row)
         return RC_VERDICT_HARMFUL;
     if (order < 0)
         return find_dominating(study, row) ? RC_VERDICT_DOMINATED : RC_VERDICT_SAVES;
-    /* The same peak. Without a count of FLOPs only a time beyond noise shows a replay. */
-    bool is_slower = !isnan(row->time_ratio) && row->time_ratio > 1 + row_noise(study, row);
+    /* The same peak. Without a count of FLOPs only a time that is surely longer shows a replay. */
+    bool is_slower = row->ratio[study->clock].low > 1;
     if (is_replaying || (row->replay_flops < 0 && is_slower))
         return RC_VERDICT_NO_SAVING;
     return RC_VERDICT_NO_EFFECT;
 }
 
-/* " for +2.1 %", or ", cost within noise (2.3 %)": there neither the number nor its sign means a thing. */
-static const char *cost_words(const rc_study *study, const rc_study_row *row, char buf[64])
+/* " for +2.1 %" where the interval is narrow and all on one side; " for +2.1 to +9.8 %" where it is
+ * wide; ", cost at most +0.4 %" where it is narrow and holds 0; else ", cost not resolved": then neither
+ * a number nor a sign means a thing. */
+static const char *cost_words(const rc_study *study, const rc_study_row *row, char buf[128])
 {
-    double ratio = row->time_ratio - 1, noise = row_noise(study, row);
-    if (isnan(ratio))
-        snprintf(buf, 64, " for an unknown time");
-    else if (fabs(ratio) <= noise)
-        snprintf(buf, 64, ", cost within noise (%.1f %%)", noise * 100);
+    const rc_interval *ratio = &row->ratio[study->clock];
+    const char *unit = study->clock == RC_CLOCK_CPU ? "% CPU time" : "%";
+    double low = (ratio->low - 1) * 100, high = (ratio->high - 1) * 100;
+    bool is_narrow = rc_interval_half_width(ratio) <= study->rules.target_ratio;
+    if (isnan(ratio->center))
+        snprintf(buf, 128, " for an unknown time");
+    else if (isnan(ratio->low))
+        snprintf(buf, 128, ", cost not resolved (%zu rounds; an interval takes %d)", ratio->n,
+                 RC_INTERVAL_LEAST);
+    else if (is_narrow && low * high > 0)
+        snprintf(buf, 128, " for %+.1f %s", (ratio->center - 1) * 100, unit);
+    else if (low * high > 0)
+        snprintf(buf, 128, " for %+.1f to %+.1f %s", low, high, unit);
+    else if (is_narrow)
+        snprintf(buf, 128, ", cost at most %+.1f %s", fmax(high, 0), unit);
     else
-        snprintf(buf, 64, " for %+.1f %%", ratio * 100);
+        snprintf(buf, 128, ", cost not resolved (%+.1f to %+.1f %s)", low, high, unit);
     return buf;
+}
+
+/* A row whose replay is counted does all of the control's work and its replay on top. Surely faster all
+ * the same, it gained elsewhere: by touching less memory, or by luck that lasted over all rounds. */
+static const char *faster_words(const rc_study *study, const rc_study_row *row)
+{
+    bool is_faster = row->replay_flops >= 0 && row->ratio[study->clock].high < 1;
+    return is_faster ? " (faster with more work: its memory's doing, or this machine's)" : "";
+}
+
+/* The same of two rows. */
+static const char *more_work_words(const rc_study_row *row, const rc_study_row *other)
+{
+    bool is_more = row->replay_flops >= 0 && other->replay_flops > row->replay_flops;
+    return is_more ? " (measured, though it recomputes more)" : "";
+}
+
+static rc_code say_dominated(const rc_study *study, rc_study_row *row, const char *cost,
+                             rc_arena *mem, rc_error *err)
+{
+    const rc_study_row *other = find_dominating(study, row);
+    return rc_arena_printf(mem, &row->says, err, "saves %.1f %%%s%s, dominated by %s%s",
+                           row->saved_ratio * 100, cost, faster_words(study, row),
+                           other->setting, more_work_words(row, other));
 }
 
 /* The same peak to the byte, or as far as the controls' peaks tell. */
@@ -233,7 +194,8 @@ static rc_code say_no_effect(const rc_study *study, rc_study_row *row, rc_arena 
 
 static rc_code say(const rc_study *study, rc_study_row *row, rc_arena *mem, rc_error *err)
 {
-    char time[64];
+    char time[128];
+    const char *faster = faster_words(study, row);
     const char *cost = cost_words(study, row, time);
     const char *after_comma = cost + (*cost == ',');
     double saved = row->saved_ratio * 100;
@@ -250,15 +212,14 @@ static rc_code say(const rc_study *study, rc_study_row *row, rc_arena *mem, rc_e
     case RC_VERDICT_NO_EFFECT:
         return say_no_effect(study, row, mem, err);
     case RC_VERDICT_NO_SAVING:
-        return rc_arena_printf(mem, &row->says, err, "saves nothing,%s", after_comma);
+        return rc_arena_printf(mem, &row->says, err, "saves nothing,%s%s", after_comma, faster);
     case RC_VERDICT_HARMFUL:
-        return rc_arena_printf(mem, &row->says, err, "harmful: %.1f %% more memory,%s", -saved,
-                               after_comma);
+        return rc_arena_printf(mem, &row->says, err, "harmful: %.1f %% more memory,%s%s",
+                               -saved, after_comma, faster);
     case RC_VERDICT_DOMINATED:
-        return rc_arena_printf(mem, &row->says, err, "saves %.1f %%%s, dominated by %s", saved,
-                               cost, find_dominating(study, row)->setting);
+        return say_dominated(study, row, cost, mem, err);
     case RC_VERDICT_SAVES:
-        return rc_arena_printf(mem, &row->says, err, "saves %.1f %%%s", saved, cost);
+        return rc_arena_printf(mem, &row->says, err, "saves %.1f %%%s%s", saved, cost, faster);
     case RC_VERDICT_COUNT:
         break;
     }
@@ -274,10 +235,11 @@ rc_code rc_study_judge(rc_study *study, rc_arena *mem, rc_error *err)
                        "the control failed (%s), so there is nothing to compare with; take a "
                        "model, sequence or batch that fits without recompute",
                        control->failure ? control->failure : "unknown");
+    RC_TRY(rc_study_compare(study, mem, err));
+    RC_TRY(rc_study_say_machine(study, mem, err));
     measure_noise(study);
     for (size_t i = 0; i < study->n_rows; i++)
         compare_with_control(study, &study->rows[i]);
-    study->noise_ratio = fmax(study->noise_ratio, seems_faster(study));
     for (size_t i = 0; i < study->n_rows; i++) {
         study->rows[i].verdict = verdict_of(study, &study->rows[i]);
         RC_TRY(say(study, &study->rows[i], mem, err));

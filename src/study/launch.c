@@ -1,10 +1,11 @@
 /* launch.c — a study of someone's own trainer: a command line per row, what it did from its log.
  *
- * takes  a command with {overrides}, rows, repeats, a folder
+ * takes  a command with {overrides}, rows, how many rounds, a folder
  * gives  a judged rc_study; in the folder a log per run and state.jsonl
  *
- * Runs go control, rows, control; then all again for the next repeat. A row that failed is not run
- * again. What a run measured is always read from its log, finished now or before an interruption.
+ * Run k of the folder is row k % n_slots of round k / n_slots, in whatever order a round takes its rows.
+ * A row that failed is not run again. What a run measured is always read from its log, finished now or
+ * before an interruption, and so are the rounds' decisions: a study that goes on decides as before.
  */
 #include <recompute/label.h>
 #include <recompute/log.h>
@@ -13,6 +14,7 @@
 
 #include "base/num.h"
 #include "base/text.h"
+#include "study/machine.h"
 #include "study/process.h"
 #include "study/state.h"
 
@@ -28,8 +30,9 @@ typedef struct launched {
     rc_study_state state;
     rc_study *study;
     size_t n_slots;      /* rows and the last control */
-    double seconds_done; /* of the runs of this session */
-    size_t n_done_here;
+    double seconds_done; /* of all runs, those before an interruption too */
+    size_t n_done;
+    rc_machine_look before; /* the first run of this session */
 } launched;
 
 /* --- what is run */
@@ -122,18 +125,19 @@ static rc_code failure_of(const launched *l, const rc_log *log, const rc_process
         n_reached, n_needed, (long long)l->launch->n_steady);
 }
 
-/* Steady step times of one run behind those of the runs before. */
-static rc_code add_times(rc_arena *mem, const rc_log_train *train, double **times, size_t *n,
-                         rc_error *err)
+/* The median steady iteration; of processor time only the whole run's mean is known. */
+static rc_code keep_times(rc_arena *tmp, const rc_log_train *train,
+                          const rc_process_result *result, rc_study_sample *sample,
+                          rc_error *err)
 {
-    double *all;
-    RC_TRY(RC_NEW(mem, &all, *n + train->n_steps, err));
-    if (*n)
-        memcpy(all, *times, *n * sizeof *all);
+    double *times;
+    size_t n = 0;
+    RC_TRY(RC_NEW(tmp, &times, train->n_steps, err));
     for (size_t i = 0; i < train->n_steps; i++)
         if (train->steps[i].iteration > N_WARM_ITERATIONS && train->steps[i].ms > 0)
-            all[(*n)++] = train->steps[i].ms / 1e3;
-    *times = all;
+            times[n++] = train->steps[i].ms / 1e3;
+    sample->seconds[RC_CLOCK_WALL] = rc_spread_of(times, n).median;
+    sample->seconds[RC_CLOCK_CPU] = result->cpu_seconds / (double)train->last_iteration;
     return RC_OK;
 }
 
@@ -150,61 +154,73 @@ static rc_code keep_losses(rc_arena *mem, const rc_log_train *train, rc_study_ro
     return RC_OK;
 }
 
-/* A row from the logs of all its finished runs. */
-static rc_code measure_slot(launched *l, size_t slot, rc_error *err)
+/* What the log of a finished run says, into its row; `log` lives in scratch. */
+static rc_code take_log(launched *l, size_t slot, const rc_log *log,
+                        const rc_process_result *result, rc_error *err)
 {
     rc_study_row *row = &l->study->rows[slot];
-    double *times = NULL;
-    size_t n_times = 0;
-    *row = (rc_study_row){.setting = l->launch->rows[row_of(l, slot)].setting,
-                          .is_control = row_of(l, slot) == 0,
-                          .is_pass = true,
-                          .predicted_bytes = RC_STUDY_UNKNOWN,
-                          .peak_bytes = RC_STUDY_UNKNOWN,
-                          .peak_rank = RC_STUDY_UNKNOWN,
-                          .replay_flops = RC_STUDY_UNKNOWN,
-                          .n_iterations = INT64_MAX,
-                          .loss = (double)NAN};
-    for (size_t run = slot; run < l->state.n_runs; run += l->n_slots) {
-        const char *path, *failure;
-        rc_log *log;
-        if (!l->state.runs[run].is_done)
-            continue;
-        RC_TRY(log_path_of(l, run, &path, err));
-        RC_TRY(rc_log_make(l->mem, &log, err));
-        RC_TRY(rc_log_read(path, log, err));
-        RC_TRY(failure_of(l, log, &l->state.runs[run].result, &failure, err));
-        take_largest_rank(log, row);
-        if (log->train.last_iteration < row->n_iterations)
-            row->n_iterations = log->train.last_iteration;
-        if (failure) {
-            row->is_pass = false;
-            row->failure = failure;
-            break;
-        }
-        RC_TRY(add_times(l->mem, &log->train, &times, &n_times, err));
-        if (!row->losses)
-            RC_TRY(keep_losses(l->mem, &log->train, row, err));
+    const char *failure;
+    RC_TRY(failure_of(l, log, result, &failure, err));
+    take_largest_rank(log, row);
+    if (log->train.last_iteration < row->n_iterations)
+        row->n_iterations = log->train.last_iteration;
+    if (failure) {
+        row->is_pass = false;
+        row->failure = failure;
+        return RC_OK;
     }
-    row->step_seconds = rc_spread_of(times, n_times);
-    return RC_OK;
+    if (!row->losses)
+        RC_TRY(keep_losses(l->mem, &log->train, row, err));
+    return keep_times(log->mem, &log->train, result, &row->rounds[l->study->n_rounds - 1], err);
+}
+
+static rc_code take_run(launched *l, size_t run, size_t slot, rc_error *err)
+{
+    const char *path;
+    rc_log *log;
+    rc_arena *tmp = rc_arena_open();
+    if (!tmp)
+        return RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "the host is out of memory");
+    rc_code code = log_path_of(l, run, &path, err);
+    if (code == RC_OK)
+        code = rc_log_make(tmp, &log, err);
+    if (code == RC_OK)
+        code = rc_log_read(path, log, err);
+    if (code == RC_OK)
+        code = take_log(l, slot, log, &l->state.runs[run].result, err);
+    rc_arena_close(tmp);
+    return code;
 }
 
 /* --- the runs, in order */
 
-static void tell(const launched *l, size_t run, size_t slot)
+static void make_rows(launched *l)
 {
+    for (size_t slot = 0; slot < l->n_slots; slot++)
+        l->study->rows[slot] =
+            (rc_study_row){.setting = l->launch->rows[row_of(l, slot)].setting,
+                           .is_control = row_of(l, slot) == 0,
+                           .is_pass = true,
+                           .predicted_bytes = RC_STUDY_UNKNOWN,
+                           .peak_bytes = RC_STUDY_UNKNOWN,
+                           .peak_rank = RC_STUDY_UNKNOWN,
+                           .replay_flops = RC_STUDY_UNKNOWN,
+                           .n_iterations = INT64_MAX,
+                           .loss = (double)NAN};
+}
+
+static void tell(const launched *l, size_t slot, size_t n_left_here)
+{
+    int64_t n_rounds_left = l->launch->rules.n_least - (int64_t)l->study->n_rounds;
+    size_t n_left = n_left_here + (n_rounds_left > 0 ? (size_t)n_rounds_left * l->n_slots : 0);
     if (!l->watch || !l->watch->progress)
         return;
-    size_t n_left = l->state.n_runs - run;
-    rc_study_progress progress = {
-        .name = l->study->name,
-        .setting = l->launch->rows[row_of(l, slot)].setting,
-        .n_done = run,
-        .n_runs = l->state.n_runs,
-        .seconds_left = l->n_done_here
-                            ? l->seconds_done / (double)l->n_done_here * (double)n_left
-                            : (double)NAN};
+    double each = l->n_done ? l->seconds_done / (double)l->n_done : (double)NAN;
+    rc_study_progress progress = {.name = l->study->name,
+                                  .setting = l->launch->rows[row_of(l, slot)].setting,
+                                  .n_done = l->n_done,
+                                  .n_runs = l->n_done + n_left,
+                                  .seconds_left = each * (double)n_left};
     l->watch->progress(l->watch->user, &progress);
 }
 
@@ -217,38 +233,45 @@ static rc_code run_one(launched *l, size_t run, size_t slot, rc_error *err)
     RC_TRY(rc_process_run(command, path, l->launch->timeout_seconds, &result, err));
     if (result.end == RC_PROCESS_STOPPED)
         return RC_FAIL(err, RC_E_STOPPED, RC_NOWHERE,
-                       "stopped as asked after %zu of %zu runs; the same command goes on from "
-                       "there (state in %s)",
-                       run, l->state.n_runs, l->state.path);
-    l->seconds_done += result.seconds;
-    l->n_done_here++;
+                       "stopped as asked after %zu runs; the same command goes on from there "
+                       "(state in %s)",
+                       l->n_done, l->state.path);
     return rc_study_state_add(&l->state, run, &result, err);
 }
 
-/* All runs that are not finished. The rows are read again after each, so that one that failed is
- * not repeated and a control that failed ends the study at once. */
-static rc_code run_all(launched *l, rc_error *err)
+/* Rows in `order`, those of a round that an earlier session began included. */
+static rc_code run_round(launched *l, const size_t *order, size_t n, rc_error *err)
 {
-    size_t slot = 0;
-    for (size_t run = 0; run < l->state.n_runs; run++) {
-        rc_mark mark = rc_arena_mark(l->mem);
-        bool is_repeat_of_failure = run >= l->n_slots && !l->study->rows[slot].is_pass;
-        if (!l->state.runs[run].is_done && !is_repeat_of_failure) {
-            tell(l, run, slot);
+    rc_study *study = l->study;
+    RC_TRY(rc_study_add_round(study, l->mem, err));
+    for (size_t i = 0; i < n && study->rows[0].is_pass; i++) {
+        size_t slot = order[i], run = (study->n_rounds - 1) * l->n_slots + slot;
+        study->rows[slot].rounds[study->n_rounds - 1].at =
+            n > 1 ? (double)i / (double)(n - 1) : 0;
+        if (!l->state.runs[run].is_done) {
+            tell(l, slot, n - i);
             RC_TRY(run_one(l, run, slot, err));
         }
-        if (run < l->n_slots) {
-            RC_TRY(measure_slot(l, slot, err));
-            bool is_pass = l->study->rows[slot].is_pass;
-            if (!is_pass && slot == 0)
-                return RC_OK; /* rc_study_judge says why */
-            rc_arena_rewind(l->mem, mark);
-            l->study->rows[slot] = (rc_study_row){.is_pass = is_pass};
-        }
-        slot = slot + 1 == l->n_slots ? 0 : slot + 1;
+        l->seconds_done += l->state.runs[run].result.seconds;
+        l->n_done++;
+        RC_TRY(take_run(l, run, slot, err));
     }
-    for (slot = 0; slot < l->n_slots; slot++)
-        RC_TRY(measure_slot(l, slot, err));
+    return RC_OK;
+}
+
+/* A control that failed ends the study at once; rc_study_judge then says why. */
+static rc_code run_all(launched *l, rc_error *err)
+{
+    size_t *order, n;
+    RC_TRY(RC_NEW(l->mem, &order, l->n_slots, err));
+    rc_machine_look_now(&l->before);
+    for (;;) {
+        RC_TRY(rc_study_next_round(l->study, l->seconds_done, l->mem, order, &n, err));
+        if (n == 0 || !l->study->rows[0].is_pass)
+            break;
+        RC_TRY(run_round(l, order, n, err));
+    }
+    rc_machine_load_since(&l->before, true, &l->study->load);
     return RC_OK;
 }
 
@@ -256,8 +279,8 @@ rc_code rc_study_launch(const rc_launch *launch, const rc_study_watch *watch, rc
                         rc_study **out, rc_error *err)
 {
     launched l = {.launch = launch, .watch = watch, .mem = mem, .n_slots = launch->n_rows + 1};
-    if (launch->n_rows < 1 || launch->n_repeats < 1)
-        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "a study needs a control and a repeat");
+    if (launch->n_rows < 1 || launch->rules.n_least < 1)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "a study needs a control and a round");
     if (!strstr(launch->command, needle))
         return RC_FAIL(
             err, RC_E_INPUT, RC_NOWHERE,
@@ -269,9 +292,9 @@ rc_code rc_study_launch(const rc_launch *launch, const rc_study_watch *watch, rc
     l.study->name = launch->name;
     l.study->title = launch->title;
     l.study->n_rows = l.n_slots;
-    l.study->n_repeats = launch->n_repeats;
-    RC_TRY(
-        rc_study_state_open(launch, l.n_slots * (size_t)launch->n_repeats, mem, &l.state, err));
+    l.study->rules = launch->rules;
+    make_rows(&l);
+    RC_TRY(rc_study_state_open(launch, l.n_slots * RC_STUDY_MAX_ROUNDS, mem, &l.state, err));
     RC_TRY(run_all(&l, err));
     RC_TRY(rc_study_judge(l.study, mem, err));
     *out = l.study;

@@ -3,6 +3,9 @@
  * takes  settings of a model and data, names of recompute settings
  * gives  a judged rc_study
  */
+#define _POSIX_C_SOURCE 200809L
+#include "study/machine.h"
+
 #include <recompute/cost.h>
 #include <recompute/policy.h>
 #include <recompute/read.h>
@@ -16,12 +19,10 @@
 #include <string.h>
 #include <time.h>
 
-/* A row over all its repeats. */
+/* A row over all its rounds. */
 typedef struct slot {
     const char *setting;
-    double *losses;  /* [n_steps] of the first repeat */
-    double *seconds; /* [n_repeats * n_steps] of steady steps */
-    size_t n_seconds;
+    double *losses; /* [n_steps] of the first round */
 } slot;
 
 typedef struct measuring {
@@ -32,26 +33,42 @@ typedef struct measuring {
     slot *slots; /* [n_slots]: control, settings, control */
     size_t n_slots;
     size_t n_done;
+    rc_machine_look before; /* the first run */
     /* of the run that is going on */
     slot *now;
-    bool is_first_repeat;
-    bool is_other_loss; /* than in the first repeat */
+    double fastest[RC_CLOCK_COUNT]; /* steady step; NAN before the first */
+    double cpu_before;              /* the step that is going on */
+    bool is_other_loss;             /* than in the first round */
 } measuring;
 
 /* --- one run */
 
+static double read_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Every step does the same work and what disturbs one only adds to it, so a run's fastest step says most
+ * of the setting (Chen and Revels 2016, "Robust benchmarking in noisy environments", section III): beside
+ * two programs that keep both cores busy it is spread half as wide as the median step. */
 static void on_event(void *user, const rc_train_event *event)
 {
     measuring *m = user;
+    double cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID), cpu_before = m->cpu_before;
+    m->cpu_before = cpu;
     if (event->kind != RC_TRAIN_STEP || event->iteration > m->plan->n_steps)
         return;
     double *loss = &m->now->losses[event->iteration - 1];
-    if (m->is_first_repeat)
+    if (m->study->n_rounds == 1)
         *loss = event->loss;
     else if (memcmp(loss, &event->loss, sizeof *loss) != 0)
         m->is_other_loss = true;
-    if (event->iteration > m->plan->n_warmup)
-        m->now->seconds[m->now->n_seconds++] = event->seconds;
+    if (event->iteration <= m->plan->n_warmup)
+        return;
+    m->fastest[RC_CLOCK_WALL] = fmin(m->fastest[RC_CLOCK_WALL], event->seconds);
+    m->fastest[RC_CLOCK_CPU] = fmin(m->fastest[RC_CLOCK_CPU], cpu - cpu_before);
 }
 
 static bool on_stop(void *user)
@@ -175,6 +192,7 @@ static rc_code run_slot(measuring *m, size_t s, rc_error *err)
         return RC_OK;
     rc_mark mark = rc_arena_mark(m->mem);
     m->now = &m->slots[s];
+    m->fastest[RC_CLOCK_WALL] = m->fastest[RC_CLOCK_CPU] = (double)NAN;
     m->is_other_loss = false;
     rc_code code = run_once(m, row, &why);
     if (code != RC_OK && (row->is_control || code == RC_E_STOPPED || code == RC_E_BUG)) {
@@ -191,36 +209,37 @@ static rc_code run_slot(measuring *m, size_t s, rc_error *err)
         row->is_pass = false;
         RC_TRY(rc_arena_copy(m->mem, why.msg, strlen(why.msg), &row->failure, err));
     }
+    if (!row->is_pass)
+        return RC_OK;
+    rc_study_sample *sample = &row->rounds[m->study->n_rounds - 1];
+    sample->seconds[RC_CLOCK_WALL] = m->fastest[RC_CLOCK_WALL];
+    sample->seconds[RC_CLOCK_CPU] = m->fastest[RC_CLOCK_CPU];
     return RC_OK;
 }
 
 /* --- all runs */
 
-static double now_seconds(void)
+/* At least the rounds that are made in any case lie ahead. */
+static void tell(const measuring *m, size_t s, size_t n_left_here)
 {
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static void tell(const measuring *m, size_t s, double began)
-{
-    size_t n_runs = m->n_slots * (size_t)m->plan->n_repeats;
+    const rc_study *study = m->study;
+    int64_t n_rounds_left = study->rules.n_least - (int64_t)study->n_rounds;
+    size_t n_left = n_left_here + (n_rounds_left > 0 ? (size_t)n_rounds_left * m->n_slots : 0);
     if (!m->watch || !m->watch->progress)
         return;
-    double each = m->n_done ? (now_seconds() - began) / (double)m->n_done : (double)NAN;
+    double passed = read_clock(CLOCK_MONOTONIC) - m->before.at;
+    double each = m->n_done ? passed / (double)m->n_done : (double)NAN;
     rc_study_progress progress = {.name = m->plan->name,
                                   .setting = m->slots[s].setting,
                                   .n_done = m->n_done,
-                                  .n_runs = n_runs,
-                                  .seconds_left = each * (double)(n_runs - m->n_done)};
+                                  .n_runs = m->n_done + n_left,
+                                  .seconds_left = each * (double)n_left};
     m->watch->progress(m->watch->user, &progress);
 }
 
 static rc_code make_slots(measuring *m, rc_error *err)
 {
     const rc_study_plan *plan = m->plan;
-    size_t n_times = (size_t)(plan->n_repeats * plan->n_steps);
     rc_setting setting;
     RC_TRY(RC_NEW(m->mem, &m->slots, plan->n_settings + 2, err));
     m->slots[m->n_slots++].setting = "[]";
@@ -235,10 +254,10 @@ static rc_code make_slots(measuring *m, rc_error *err)
     m->study->name = plan->name;
     m->study->title = plan->title;
     m->study->n_rows = m->n_slots;
-    m->study->n_repeats = plan->n_repeats;
+    m->study->rules = plan->rules;
+    m->study->is_cpu_fair = !plan->is_spinning;
     for (size_t s = 0; s < m->n_slots; s++) {
         RC_TRY(RC_NEW(m->mem, &m->slots[s].losses, plan->n_steps, err));
-        RC_TRY(RC_NEW(m->mem, &m->slots[s].seconds, n_times, err));
         m->study->rows[s] = (rc_study_row){.setting = m->slots[s].setting,
                                            .is_control = s == 0 || s + 1 == m->n_slots,
                                            .is_pass = true,
@@ -253,25 +272,38 @@ static rc_code make_slots(measuring *m, rc_error *err)
     return RC_OK;
 }
 
+/* One run of each row in `order`; when in the round, says its place between the controls. */
+static rc_code run_round(measuring *m, const size_t *order, size_t n, rc_error *err)
+{
+    RC_TRY(rc_study_add_round(m->study, m->mem, err));
+    for (size_t i = 0; i < n; i++) {
+        rc_study_row *row = &m->study->rows[order[i]];
+        row->rounds[m->study->n_rounds - 1].at = n > 1 ? (double)i / (double)(n - 1) : 0;
+        tell(m, order[i], n - i);
+        RC_TRY(run_slot(m, order[i], err));
+        m->n_done++;
+    }
+    return RC_OK;
+}
+
 rc_code rc_study_make(const rc_study_plan *plan, const rc_study_watch *watch, rc_arena *mem,
                       rc_study **out, rc_error *err)
 {
     measuring m = {.plan = plan, .watch = watch, .mem = mem};
-    if (plan->n_repeats < 1 || plan->n_warmup < 0 || plan->n_steps <= plan->n_warmup)
+    size_t *order, n;
+    if (plan->rules.n_least < 1 || plan->n_warmup < 0 || plan->n_steps <= plan->n_warmup)
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
-                       "a study needs at least one repeat and more steps than warm-up steps");
+                       "a study needs at least one round and more steps than warm-up steps");
     RC_TRY(make_slots(&m, err));
-    double began = now_seconds();
-    for (int64_t repeat = 0; repeat < plan->n_repeats; repeat++) {
-        m.is_first_repeat = repeat == 0;
-        for (size_t s = 0; s < m.n_slots; s++) {
-            tell(&m, s, began);
-            RC_TRY(run_slot(&m, s, err));
-            m.n_done++;
-        }
+    RC_TRY(RC_NEW(mem, &order, m.n_slots, err));
+    rc_machine_look_now(&m.before);
+    for (;;) {
+        rc_machine_load_since(&m.before, false, &m.study->load);
+        RC_TRY(rc_study_next_round(m.study, m.study->load.seconds, mem, order, &n, err));
+        if (n == 0)
+            break;
+        RC_TRY(run_round(&m, order, n, err));
     }
-    for (size_t s = 0; s < m.n_slots; s++)
-        m.study->rows[s].step_seconds = rc_spread_of(m.slots[s].seconds, m.slots[s].n_seconds);
     RC_TRY(rc_study_judge(m.study, mem, err));
     *out = m.study;
     return RC_OK;

@@ -10,9 +10,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +26,16 @@ static double now_seconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Processor time of all children that ended so far. */
+static double children_seconds(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_CHILDREN, &usage) != 0)
+        return (double)NAN;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
 static rc_code start_failed(int why, rc_error *err)
@@ -117,7 +129,7 @@ rc_code rc_process_run(const char *command, const char *log_path, double timeout
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, &before);
-    double began = now_seconds();
+    double began = now_seconds(), cpu_before = children_seconds();
     *result = (rc_process_result){.end = RC_PROCESS_EXITED};
     rc_code code = start(command, log, &before, &child, err);
     close(log);
@@ -131,6 +143,7 @@ rc_code rc_process_run(const char *command, const char *log_path, double timeout
         result->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
     result->seconds = now_seconds() - began;
+    result->cpu_seconds = children_seconds() - cpu_before;
     sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }

@@ -14,6 +14,7 @@ typedef struct rc_process_result {
     rc_process_end end;
     int status;
     double seconds;
+    double cpu_seconds; /* of all its processes that were waited for; NAN unknown */
 } rc_process_result;
 
 /**

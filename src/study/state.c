@@ -8,6 +8,7 @@
 
 #include <recompute/read.h>
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,8 +34,7 @@ static rc_code make_head(const rc_launch *launch, rc_text *line, rc_error *err)
 {
     RC_TRY(rc_text_printf(line, err, "{\"command\": "));
     RC_TRY(add_quoted(line, launch->command, err));
-    RC_TRY(rc_text_printf(line, err, ", \"repeats\": %lld, \"rows\": [",
-                          (long long)launch->n_repeats));
+    RC_TRY(rc_text_printf(line, err, ", \"rows\": ["));
     for (size_t i = 0; i < launch->n_rows; i++) {
         RC_TRY(rc_text_printf(line, err, "%s[", i ? ", " : ""));
         RC_TRY(add_quoted(line, launch->rows[i].setting, err));
@@ -59,7 +59,7 @@ static int64_t int_of(const rc_doc *line, const char *key)
     return node && node->kind == RC_DOC_INT ? node->i : -1;
 }
 
-/* {"run": 3, "end": 0, "status": 0, "ms": 1234} */
+/* {"run": 3, "end": 0, "status": 0, "ms": 1234, "cpu_ms": 2100} */
 static rc_code read_run(rc_study_state *state, const char *bytes, size_t n, int line_number,
                         rc_arena *mem, rc_error *err)
 {
@@ -71,10 +71,13 @@ static rc_code read_run(rc_study_state *state, const char *bytes, size_t n, int 
         return RC_FAIL(
             err, RC_E_INPUT, at,
             "this is no run of the study; remove the line and the run is made again");
-    state->runs[run] = (rc_study_run){.is_done = true,
-                                      .result = {.end = (rc_process_end)end,
-                                                 .status = (int)int_of(line, "status"),
-                                                 .seconds = (double)int_of(line, "ms") / 1e3}};
+    int64_t cpu_ms = int_of(line, "cpu_ms");
+    state->runs[run] = (rc_study_run){
+        .is_done = true,
+        .result = {.end = (rc_process_end)end,
+                   .status = (int)int_of(line, "status"),
+                   .seconds = (double)int_of(line, "ms") / 1e3,
+                   .cpu_seconds = cpu_ms < 0 ? (double)NAN : (double)cpu_ms / 1e3}};
     return RC_OK;
 }
 
@@ -103,8 +106,8 @@ static rc_code read_state(rc_study_state *state, const rc_text *head, const char
             rc_where where = {.file = state->path, .line = 1, .col = 1};
             if (n != head->n || memcmp(bytes + at, head->at, n) != 0)
                 return RC_FAIL(err, RC_E_INPUT, where,
-                               "the folder holds a study of another command, other settings or "
-                               "other repeats; name another folder with --out, or remove it");
+                               "the folder holds a study of another command or other "
+                               "settings; name another folder with --out, or remove it");
         } else {
             RC_TRY(read_run(state, bytes + at, n, line_number, mem, err));
         }
@@ -136,8 +139,11 @@ rc_code rc_study_state_add(rc_study_state *state, size_t run, const rc_process_r
     FILE *to;
     state->runs[run] = (rc_study_run){.is_done = true, .result = *result};
     RC_TRY(rc_stream_open(state->path, "a", &to, err));
-    fprintf(to, "{\"run\": %zu, \"end\": %d, \"status\": %d, \"ms\": %.0f}\n", run,
+    fprintf(to, "{\"run\": %zu, \"end\": %d, \"status\": %d, \"ms\": %.0f", run,
             (int)result->end, result->status, result->seconds * 1e3);
+    if (isfinite(result->cpu_seconds))
+        fprintf(to, ", \"cpu_ms\": %.0f", result->cpu_seconds * 1e3);
+    fprintf(to, "}\n");
     bool is_written = fflush(to) == 0 && !ferror(to) && fsync(fileno(to)) == 0;
     is_written = fclose(to) == 0 && is_written;
     if (!is_written)

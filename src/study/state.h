@@ -1,6 +1,6 @@
 /* state.h — which runs of a launched study are finished: a file of JSON lines beside the logs.
  *
- * The first line is the study's command, rows and repeats; each further line a run that ended. What
+ * The first line is the study's command and rows; each further line a run that ended. What
  * a run measured is in its log and is read again, so the two cannot disagree.
  */
 #ifndef RC_STUDY_STATE_H
@@ -24,7 +24,7 @@ typedef struct rc_study_state {
 /**
  * Opens the state of `launch->folder`, making the folder and the file when they are not there.
  *
- * errors  RC_E_INPUT when the file belongs to another command, other rows or other repeats; a torn
+ * errors  RC_E_INPUT when the file belongs to another command or other rows; a torn
  *         last line (the machine died while it was written) counts as not written
  */
 RC_MUST_CHECK

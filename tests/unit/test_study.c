@@ -24,7 +24,8 @@ static void spread_is_median_and_quartiles(void **state)
     assert_true(isnan(rc_spread_of(NULL, 0).median));
 }
 
-/* A row as a study measures it: peak in MiB, replay in GFLOP, step in ms with 1 % to each side. */
+/* A row to measure: peak in MiB, replay in GFLOP, what a step takes in ms (kept where the judge puts the
+ * median). */
 static rc_study_row row(const char *setting, int64_t mib, int64_t gflop, double ms)
 {
     static const double losses[] = {5.5, 5.25};
@@ -34,23 +35,52 @@ static rc_study_row row(const char *setting, int64_t mib, int64_t gflop, double 
                           .peak_bytes = mib << 20,
                           .peak_rank = RC_STUDY_UNKNOWN,
                           .replay_flops = gflop < 0 ? gflop : gflop * 1000000000,
-                          .step_seconds = {.median = ms / 1e3,
-                                           .low = ms * 0.99 / 1e3,
-                                           .high = ms * 1.01 / 1e3,
-                                           .n = 9},
+                          .step_seconds = {{.median = ms / 1e3}, {.median = ms / 500}},
                           .losses = losses,
                           .n_losses = 2,
                           .loss = 5.25};
 }
 
+/* Measured times are off by up to `noise` to each side, in a pattern that no two rows share; processor
+ * time, of two threads, by a tenth of it. */
+static double off(size_t r, size_t round, double noise)
+{
+    return 1 + noise * ((double)((r * 7 + round * 5 + r * round) % 11) - 5) / 5;
+}
+
+static void measure(rc_study *study, size_t n_rounds, double noise, rc_arena *mem)
+{
+    study->rules = (rc_study_rules){.n_least = (int64_t)n_rounds, .target_ratio = 0.015};
+    study->rows[0].is_control = study->rows[study->n_rows - 1].is_control = true;
+    for (size_t k = 0; k < n_rounds; k++) {
+        assert_ok(rc_study_add_round(study, mem, NULL));
+        for (size_t r = 0; r < study->n_rows; r++) {
+            rc_study_row *at = &study->rows[r];
+            rc_study_sample *sample = &at->rounds[k];
+            if (!at->is_pass)
+                continue;
+            sample->at = (double)r / (double)(study->n_rows - 1);
+            for (int c = 0; c < RC_CLOCK_COUNT; c++)
+                sample->seconds[c] = at->step_seconds[c].median *
+                                     off(r, k, c == RC_CLOCK_CPU ? noise / 10 : noise);
+        }
+    }
+}
+
+static void check_says(rc_study *study, const char *const *says, rc_arena *mem)
+{
+    assert_ok(rc_study_judge(study, mem, NULL));
+    for (size_t i = 0; i < study->n_rows; i++)
+        assert_string_equal(study->rows[i].says, says[i]);
+}
+
 static void check_judged(rc_study_row *rows, size_t n, const char *const *says)
 {
     rc_arena *mem = rc_arena_open();
-    rc_study study = {.title = "t", .rows = rows, .n_rows = n, .n_repeats = 3};
-    rows[0].is_control = rows[n - 1].is_control = true;
-    assert_ok(rc_study_judge(&study, mem, NULL));
-    for (size_t i = 0; i < n; i++)
-        assert_string_equal(rows[i].says, says[i]);
+    rc_study study = {.title = "t", .rows = rows, .n_rows = n};
+    measure(&study, 9, 0.0002, mem);
+    check_says(&study, says, mem);
+    assert_int_equal(study.clock, RC_CLOCK_WALL);
     rc_arena_close(mem);
 }
 
@@ -64,7 +94,8 @@ static void verdicts_of_a_deterministic_trainer(void **state)
         row("full/block/2", 700, 9, 108),  /* core_attn needs less of both */
         row("full/block/4", 500, 20, 120), /* cheapest at its peak */
         row("[y]", 1100, 3, 103),          /* more memory */
-        row("[z]", 690, 5, 104.5),         /* equal within noise: nobody dominates */
+        row("[z]", 690, 5, 104.02),        /* intervals overlap: nobody dominates */
+        row("[w]", 690, 5, 106),           /* the same memory for clearly more time */
         row("[]", 1000, 0, 100),
     };
     static const char *const says[] = {
@@ -75,40 +106,106 @@ static void verdicts_of_a_deterministic_trainer(void **state)
         "saves 30.0 % for +8.0 %, dominated by [core_attn]",
         "saves 50.0 % for +20.0 %",
         "harmful: 10.0 % more memory, for +3.0 %",
-        "saves 31.0 % for +4.5 %",
+        "saves 31.0 % for +4.0 %",
+        "saves 31.0 % for +6.0 %, dominated by [core_attn]",
         "control, last",
     };
     check_judged(rows, sizeof rows / sizeof *rows, says);
     assert_int_equal(rows[2].verdict, RC_VERDICT_NO_EFFECT);
     assert_int_equal(rows[4].verdict, RC_VERDICT_DOMINATED);
     assert_true(fabs(rows[1].saved_ratio - 0.31) < 1e-12);
-    assert_true(fabs(rows[1].time_ratio - 1.04) < 1e-12);
+    assert_true(fabs(rows[1].ratio[RC_CLOCK_WALL].center - 1.04) < 2e-3);
 }
 
-static void controls_that_drift_make_noise(void **state)
+/* One row against a control that always takes 1 s, in six rounds or fewer. */
+static void check_cost(const double *seconds, size_t n, const char *says)
 {
-    (void)state;
-    rc_study_row rows[] = {row("[]", 1000, 0, 100), row("[mlp]", 800, 5, 104),
-                           row("[]", 1000, 0, 110)};
-    static const char *const says[] = {
-        "control, first", "saves 20.0 %, cost within noise (10.0 %)", "control, last"};
-    check_judged(rows, 3, says);
+    rc_arena *mem = rc_arena_open();
+    rc_study_row rows[] = {row("[]", 1000, 0, 1000), row("[mlp]", 800, 5, 1000),
+                           row("[]", 1000, 0, 1000)};
+    rc_study study = {.rows = rows, .n_rows = 3};
+    measure(&study, n, 0, mem);
+    for (size_t k = 0; k < n; k++)
+        rows[1].rounds[k].seconds[RC_CLOCK_WALL] = seconds[k];
+    assert_ok(rc_study_judge(&study, mem, NULL));
+    assert_string_equal(rows[1].says, says);
+    rc_arena_close(mem);
 }
 
-/* A row that replays cannot be 7.6 % faster: so much is noise in this study, and +6 % is none to tell. */
-static void a_replay_that_seems_faster_is_noise(void **state)
+static void a_cost_says_what_its_interval_carries(void **state)
 {
     (void)state;
-    rc_study_row rows[] = {row("[]", 1000, 0, 100),           row("[layernorm]", 998, 1, 92.4),
-                           row("[mlp]", 800, 5, 106),         row("[x]", 1000, 1, 96),
-                           row("full/block/4", 500, 20, 120), row("[]", 1000, 0, 100)};
-    static const char *const says[] = {"control, first",
-                                       "saves 0.2 %, cost within noise (7.6 %)",
-                                       "saves 20.0 %, cost within noise (7.6 %)",
-                                       "saves nothing, cost within noise (7.6 %)",
-                                       "saves 50.0 % for +20.0 %",
-                                       "control, last"};
-    check_judged(rows, 6, says);
+    const double narrow[] = {1.05, 1.04, 1.03, 1.04, 1.035, 1.045};
+    const double wide[] = {1.02, 1.10, 1.05, 1.06, 1.03, 1.07};
+    const double no_cost[] = {0.999, 1.004, 1, 1.001, 1.002, 0.998};
+    const double lost[] = {0.95, 1.3, 1, 1.1, 1.2, 0.97};
+    const double faster[] = {0.97, 0.975, 0.965, 0.97, 0.972, 0.968};
+    check_cost(narrow, 6, "saves 20.0 % for +4.0 %");
+    check_cost(wide, 6, "saves 20.0 % for +2.0 to +10.0 %");
+    check_cost(no_cost, 6, "saves 20.0 %, cost at most +0.4 %");
+    check_cost(lost, 6, "saves 20.0 %, cost not resolved (-5.0 to +30.0 %)");
+    check_cost(narrow, 5, "saves 20.0 %, cost not resolved (5 rounds; an interval takes 6)");
+    check_cost(faster, 6,
+               "saves 20.0 % for -3.0 % (faster with more work: its memory's doing, or this "
+               "machine's)");
+}
+
+/* Wall times as noisy as two other programs make them: each row recomputes what the one before does and
+ * more, and seems faster. None dominates, no sign is told; processor time knows better. */
+static void a_superset_whose_interval_overlaps_dominates_nothing(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_study_row rows[] = {row("[]", 1000, 0, 100), row("[core_attn]", 900, 1, 104),
+                           row("[core_attn,layernorm]", 850, 2, 101),
+                           row("[core_attn,layernorm,mlp]", 700, 9, 98),
+                           row("[]", 1000, 0, 96)};
+    rc_study study = {.rows = rows, .n_rows = 5, .is_cpu_fair = false};
+    measure(&study, 9, 0.3, mem);
+    assert_ok(rc_study_judge(&study, mem, NULL));
+    assert_int_equal(study.clock, RC_CLOCK_WALL);
+    for (size_t i = 1; i < 4; i++) {
+        assert_int_equal(rows[i].verdict, RC_VERDICT_SAVES);
+        assert_non_null(strstr(rows[i].says, ", cost not resolved ("));
+    }
+    assert_non_null(strstr(study.machine, "unsteady"));
+    study.is_cpu_fair = true;
+    const double cpu[] = {100, 104, 106, 112, 100};
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < 9; k++)
+            rows[i].rounds[k].seconds[RC_CLOCK_CPU] = cpu[i] * off(i, k, 0.001);
+    static const char *const says[] = {"control, first", "saves 10.0 % for +4.0 % CPU time",
+                                       "saves 15.0 % for +6.0 % CPU time",
+                                       "saves 30.0 % for +12.0 % CPU time", "control, last"};
+    check_says(&study, says, mem);
+    assert_non_null(strstr(study.machine, "so costs are read from processor time"));
+    rc_arena_close(mem);
+}
+
+/* Processor time that says "less" is not believed against wall time that surely says "more". */
+static void clocks_that_contradict_each_other_give_no_dominance(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_study_row rows[] = {row("[]", 1000, 0, 100), row("[a]", 900, 5, 110),
+                           row("[b]", 800, 5, 120), row("[]", 1000, 0, 100)};
+    rc_study study = {.rows = rows, .n_rows = 4, .is_cpu_fair = true};
+    rows[1].step_seconds[RC_CLOCK_CPU].median = 0.220;
+    rows[2].step_seconds[RC_CLOCK_CPU].median = 0.210;
+    measure(&study, 9, 0.01, mem);
+    study.load = (rc_study_load){.own = 10, .waited = 5};
+    assert_ok(rc_study_judge(&study, mem, NULL));
+    assert_int_equal(study.clock, RC_CLOCK_CPU);
+    assert_int_equal(rows[1].verdict, RC_VERDICT_SAVES);
+    for (size_t k = 0; k < 9; k++) /* without the contradiction [b] is better than [a] */
+        rows[2].rounds[k].seconds[RC_CLOCK_WALL] = 0.105;
+    assert_ok(rc_study_judge(&study, mem, NULL));
+    assert_string_equal(rows[1].says, "saves 10.0 % for +10.0 % CPU time, dominated by [b]");
+    rows[2].replay_flops *= 2;
+    assert_ok(rc_study_judge(&study, mem, NULL));
+    assert_string_equal(rows[1].says, "saves 10.0 % for +10.0 % CPU time, dominated by [b] "
+                                      "(measured, though it recomputes more)");
+    rc_arena_close(mem);
 }
 
 /* A change of another kind may well be faster: its replay is not known. */
@@ -147,7 +244,7 @@ static void verdicts_of_a_launched_trainer_allow_for_its_noise(void **state)
 {
     (void)state;
     static const double wobble[] = {5.5, 5.2501};
-    rc_study_row rows[] = {row("[]", 10000, -1, 100),  row("[a]", 10004, -1, 100.5),
+    rc_study_row rows[] = {row("[]", 10000, -1, 100),  row("[a]", 10004, -1, 100),
                            row("[b]", 8000, -1, 105),  row("[c]", 8500, -1, 107),
                            row("[d]", 10001, -1, 150), row("[]", 10005, -1, 100)};
     rows[2].losses = wobble;
@@ -204,19 +301,34 @@ static void table_leaves_unknowns_empty_or_out(void **state)
     rows[0].is_control = rows[2].is_control = true;
     rc_study study = {.name = "s", .title = "t", .rows = rows, .n_rows = 3};
     rc_table *full, *brief, *facts, *chart;
+    measure(&study, 9, 0.01, mem);
     assert_ok(rc_study_judge(&study, mem, NULL));
     assert_ok(rc_study_table(&study, false, mem, &full, NULL));
     assert_true(cell_of(full, 1, "predicted_peak_bytes").is_null);
     assert_true(cell_of(full, 1, "recomputed_flops").is_null);
     assert_int_equal(cell_of(full, 1, "peak_bytes").i, 900 << 20);
-    assert_true(fabs(cell_of(full, 1, "step_spread_ratio").f - 0.01) < 1e-12);
+    assert_true(cell_of(full, 0, "time_ratio").is_null);
+    assert_true(fabs(cell_of(full, 1, "time_low_ratio").f - rows[1].ratio[0].low) < 1e-12);
+    assert_true(fabs(cell_of(full, 1, "cpu_high_ratio").f - rows[1].ratio[1].high) < 1e-12);
+    assert_int_equal(cell_of(full, 1, "n_rounds").i, 9);
+    assert_false(has_column(full, "time"));
     assert_string_equal(cell_of(full, 1, "verdict").text, "saves");
     assert_ok(rc_study_table(&study, true, mem, &brief, NULL));
     assert_false(has_column(brief, "predicted_peak_bytes"));
     assert_false(has_column(brief, "verdict"));
+    assert_false(has_column(brief, "time_low_ratio"));
+    assert_false(has_column(brief, "cpu")); /* not fair: nothing for people */
+    char interval[64];
+    snprintf(interval, sizeof interval, "%+.1f to %+.1f %%", (rows[1].ratio[0].low - 1) * 100,
+             (rows[1].ratio[0].high - 1) * 100);
+    assert_string_equal(cell_of(brief, 1, "time").text, interval);
     assert_string_equal(cell_of(brief, 0, "says").text, "control, first");
-    assert_ok(rc_study_facts(&study, mem, &facts, NULL));
+    assert_ok(rc_study_facts(&study, false, mem, &facts, NULL));
     assert_false(has_column(facts, "is_prediction_exact"));
+    assert_true(fabs(cell_of(facts, 0, "confidence_ratio").f - 0.95) < 1e-12);
+    assert_string_equal(cell_of(facts, 0, "ended_by").text, "rounds");
+    assert_string_equal(cell_of(facts, 0, "decided_by").text, "wall time");
+    assert_true(cell_of(facts, 0, "is_machine_busy").i == 0);
     rows[1].is_pass = false;
     assert_ok(rc_study_chart(&study, mem, &chart, NULL));
     assert_int_equal(chart->n_rows, 2);
@@ -318,9 +430,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spread_is_median_and_quartiles),
         cmocka_unit_test(verdicts_of_a_deterministic_trainer),
-        cmocka_unit_test(controls_that_drift_make_noise),
+        cmocka_unit_test(a_cost_says_what_its_interval_carries),
+        cmocka_unit_test(a_superset_whose_interval_overlaps_dominates_nothing),
+        cmocka_unit_test(clocks_that_contradict_each_other_give_no_dominance),
         cmocka_unit_test(other_losses_and_failures_are_not_compared),
-        cmocka_unit_test(a_replay_that_seems_faster_is_noise),
         cmocka_unit_test(a_launched_row_may_be_faster),
         cmocka_unit_test(verdicts_of_a_launched_trainer_allow_for_its_noise),
         cmocka_unit_test(failed_control_ends_the_study),
