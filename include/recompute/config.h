@@ -100,11 +100,11 @@ typedef enum rc_framework {
     RC_FRAMEWORK_CORE         /* fields of TransformerConfig alone */
 } rc_framework;
 
-/* What a Hugging Face config.json says that the engine does not compute, or that is not known here, as a
- * whole message. Who judges a Megatron job passes over it; who computes the model must not. */
+/* The first thing in a Hugging Face config.json that the engine does not compute, or that is not known
+ * here. Who judges a Megatron job passes over it; who computes the model must not. */
 typedef struct rc_foreign {
     rc_where where;
-    const char *says;
+    const char *says; /* a whole message; NULL: there is none */
 } rc_foreign;
 
 typedef struct rc_config {
@@ -114,8 +114,7 @@ typedef struct rc_config {
     rc_origin origin[RC_FIELD_COUNT];
     rc_unknown_key *unknown;
     size_t n_unknown;
-    rc_foreign *foreign;
-    size_t n_foreign;
+    rc_foreign foreign;
     rc_framework framework;
 } rc_config;
 
@@ -201,7 +200,7 @@ RC_API rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena 
  * in which that name stands. An argument of Megatron-LM that no field stands for is not unknown. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err);
-/* Fails with RC_E_UNSUPPORTED at the first foreign part of the model. */
+/* Fails with RC_E_UNSUPPORTED when there is something foreign. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_foreign(const rc_config *cfg, rc_error *err);
 RC_API void rc_config_print(const rc_config *cfg, FILE *to);

@@ -1,8 +1,8 @@
 /* config/hf.c — a config.json of Hugging Face as fields, and what in it the engine does not compute.
  *
  * takes  the flat map, by the rows of hf.def and hf_keys.def
- * gives  fields set in the config being made; each key that is unknown, or says another function than
- *        the engine computes, as a line in cfg->foreign, which whoever computes the model refuses
+ * gives  fields set in the config being made; the first key that is unknown, or says another
+ *        function than the engine computes, in cfg->foreign, which whoever computes the model refuses
  *
  * Megatron jobs are judged by the fields alone, as their frameworks take what they know and no more.
  */
@@ -92,20 +92,18 @@ typedef struct file {
 
 static rc_code note(rc_maker *maker, rc_where where, const char *says, rc_error *err)
 {
-    rc_config *cfg = maker->cfg;
-    rc_foreign foreign = {.where = where};
-    RC_TRY(rc_arena_copy(maker->mem, says, strlen(says), &foreign.says, err));
-    RC_TRY(RC_GROW(maker->mem, &cfg->foreign, cfg->n_foreign, &maker->n_foreign_room,
-                   cfg->n_foreign + 1, err));
-    cfg->foreign[cfg->n_foreign++] = foreign;
-    return RC_OK;
+    rc_foreign *foreign = &maker->cfg->foreign;
+    if (foreign->says)
+        return RC_OK;
+    foreign->where = where;
+    return rc_arena_copy(maker->mem, says, strlen(says), &foreign->says, err);
 }
 
 rc_code rc_config_refuse_foreign(const rc_config *cfg, rc_error *err)
 {
-    if (cfg->n_foreign == 0)
+    if (!cfg->foreign.says)
         return RC_OK;
-    return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->foreign[0].where, "%s", cfg->foreign[0].says);
+    return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->foreign.where, "%s", cfg->foreign.says);
 }
 
 /* --- one key */
@@ -326,8 +324,8 @@ static rc_code judge_twice(const file *of, const rc_doc *node, rc_error *err)
     const rc_doc *beside = rc_doc_find(of->map, node->key);
     if (!beside || beside->kind == RC_DOC_NULL || is_same_scalar(node, beside))
         return RC_OK;
-    snprintf(says, sizeof says, "%s is %s here and %s beside %s; give one",
-             show_key(node, name), show(node, value), show(beside, other), "it");
+    snprintf(says, sizeof says, "%s is %s here and %s outside; give one of them",
+             show_key(node, name), show(node, value), show(beside, other));
     return note(of->maker, node->where, says, err);
 }
 
@@ -341,8 +339,8 @@ static rc_code read_rope_keys(const file *of, const rc_doc *map, const char *typ
         RC_TRY(apply_rope(of, type, node, node->key, &is_mapped, err));
         if (is_mapped || (node->kind == RC_DOC_NULL && of->styles != NONE))
             continue;
-        RC_TRY(read_key(of, node, err)); /* rope_theta, partial_rotary_factor */
-        if (of->styles != NONE)
+        RC_TRY(read_key(of, node, err));     /* rope_theta, partial_rotary_factor */
+        if (find_key(of->styles, node->key)) /* not for all that a stranger writes */
             RC_TRY(judge_twice(of, node, err));
     }
     return RC_OK;

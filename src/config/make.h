@@ -42,7 +42,7 @@ typedef struct rc_maker {
     rc_late *setup; /* rows that Bridge applies again when all is read */
     size_t n_setup, n_setup_room;
     const char *through; /* the row of `setup` that is being applied */
-    size_t n_unknown_room, n_foreign_room;
+    size_t n_unknown_room;
     size_t n_late_values; /* of cfg->unknown */
     size_t n_unlisted;    /* arguments whose nearest was looked for */
 } rc_maker;
