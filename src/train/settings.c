@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "train/settings.h"
 
-#include "train/lacks.h"
+#include "train/fates.h"
 
 #include <recompute/exec.h>
 #include <recompute/train.h>

@@ -5,7 +5,7 @@
 #include <recompute/read.h>
 #include <recompute/train.h>
 
-#include "train/lacks.h"
+#include "train/fates.h"
 
 #include <stdio.h>
 #include <string.h>

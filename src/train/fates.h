@@ -1,6 +1,6 @@
-/* lacks.h — what the engine does not model (src/train/ only; the model's part is public). */
-#ifndef RC_TRAIN_LACKS_H
-#define RC_TRAIN_LACKS_H
+/* fates.h — what the engine does not model (src/train/ only; the model's part is public). */
+#ifndef RC_TRAIN_FATES_H
+#define RC_TRAIN_FATES_H
 
 #include <recompute/config.h>
 

@@ -1,9 +1,9 @@
-/* train/lacks.c — what the engine does not model, from the rows of engine_lacks.def.
+/* train/fates.c — what the engine does not model, from the rows of engine_lacks.def.
  *
  * takes  a config
  * gives  the first thing it asks for that the engine would leave out
  */
-#include "train/lacks.h"
+#include "train/fates.h"
 
 #include <recompute/train.h>
 

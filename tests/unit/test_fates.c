@@ -1,11 +1,11 @@
-/* test_lacks.c — every row of engine_lacks.def refuses what it names, and nothing is refused unasked. */
+/* test_fates.c — every row of engine_lacks.def refuses what it names, and nothing is refused unasked. */
 #include "check.h"
 
 #include <recompute/config.h>
 #include <recompute/train.h>
 
 #include "read/flags.h"
-#include "train/lacks.h"
+#include "train/fates.h"
 
 #include <string.h>
 
