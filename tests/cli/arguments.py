@@ -78,7 +78,8 @@ def main():
     try:
         parser = make_parser()
     except Exception as why:  # whatever keeps another program from being imported
-        print(f"skipped: no megatron.training for this Python ({why})")
+        print("skipped: this Python lacks a peer; ./dev peers installs them all")
+        print(why)
         sys.exit(77)
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1

@@ -12,7 +12,7 @@ import urllib.parse
 try:
     import jsonschema
 except ImportError:
-    print("skipped: no jsonschema for this Python (pip install jsonschema)")
+    print("skipped: this Python lacks a peer; ./dev peers installs them all")
     sys.exit(77)
 
 

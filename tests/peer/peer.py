@@ -26,11 +26,8 @@ try:
     from safetensors.numpy import load_file
     import transformers
 except ImportError as missing:
-    other = os.environ.get("RC_PEER_PYTHON")
-    if other and other != sys.executable:
-        os.execv(other, [other] + sys.argv)
-    print(f"skipped: this Python has no {missing.name}; set RC_PEER_PYTHON to one that has torch, "
-          "transformers, safetensors, numpy and yaml")
+    print("skipped: this Python lacks a peer; ./dev peers installs them all")
+    print(missing)
     sys.exit(SKIP)
 
 part, peer_dump, recompute = sys.argv[1:4]

@@ -24,7 +24,8 @@ import mutations
 try:
     import megatron_core
 except ImportError as missing:
-    print(f"skipped: {missing}")
+    print("skipped: this Python lacks a peer; ./dev peers installs them all")
+    print(missing)
     sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -33,7 +33,8 @@ try:
     transformer = importlib.import_module("megatron.bridge.models.transformer_config")
     from packaging.version import Version
 except ImportError as missing:
-    print(f"skipped: {missing}")
+    print("skipped: this Python lacks a peer; ./dev peers installs them all")
+    print(missing)
     sys.exit(77)
 
 N_RANKS = 1 << 12

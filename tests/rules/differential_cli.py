@@ -32,7 +32,8 @@ try:
     from megatron.training import arguments
     from packaging.version import Version
 except ImportError as missing:
-    print(f"skipped: {missing}")
+    print("skipped: this Python lacks a peer; ./dev peers installs them all")
+    print(missing)
     sys.exit(77)
 
 # The parser of some thousand arguments is made once.

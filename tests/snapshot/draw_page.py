@@ -64,7 +64,7 @@ def main(program, make_snapshot):
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not chromium:
         print("skipped: there is no Chromium")
-        return
+        sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         runs = [folder / "a.pickle", folder / "b.pickle"]

@@ -71,4 +71,26 @@ expect size 'gone is needed no more' "$tree/tools/check-size.sh" "$size"
 echo 'int counter; int next(void) { static int n; return counter + n++; } const int fine = 1;' >"$tree/g.c"
 cc -c -o "$tree/g.o" "$tree/g.c" && ar rc "$tree/libg.a" "$tree/g.o"
 expect globals 'counter' "$tree/tools/check-globals.sh" "$tree/libg.a"
+
+# ctest itself writes what skipped.sh reads: a test that skips, a part of one, and one of each in silence.
+mkdir "$tree/skips"
+cat >"$tree/skips/CTestTestfile.cmake" <<'END'
+add_test(whole echo "skipped: no <such> & thing")
+add_test(parts printf "[ RUN      ] a\nskipped: no thing\n[  SKIPPED ] a\n[ RUN      ] b\n[       OK ] b\n[  SKIPPED ] a\n")
+add_test(fine true)
+set_tests_properties(whole PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+END
+skips() {
+    ctest --test-dir "$tree/skips" --output-junit "$tree/skips.xml" >"$tree/skips.log"
+    "$source_dir/tools/skipped.sh" "$tree/skips.xml"
+}
+passes skipped skips
+skips >"$tree/told" || failed=1
+printf '\nskipped: 1 of 3 tests, and 1 part of others\n    1  %s\n       whole\n    1  %s\n       parts:a\n' \
+    'no <such> & thing' 'no thing' | diff - "$tree/told" || failed=1
+cat >>"$tree/skips/CTestTestfile.cmake" <<'END'
+add_test(silent sh -c "exit 77")
+set_tests_properties(silent PROPERTIES SKIP_RETURN_CODE 77)
+END
+expect skipped 'no reason was given' skips
 exit $failed
