@@ -72,24 +72,29 @@ static void first_step_moves_by_the_rate(void **state)
     assert_true(fabsf(p - 1.25f) < 1e-6f);
 }
 
+/* Sizes around a block of 4,096 and around 32 chunks of one and of two: every chunk counts. */
 static void sum_of_squares_is_exact_and_the_same_on_any_threads(void **state)
 {
-    static float x[200003];
+    static const int64_t sizes[] = {0,      1,      4095,   4096,   4097,  131071,
+                                    131072, 131073, 200003, 262143, 262144};
+    enum { MOST = 262144 };
+    static float whole[MOST], any[MOST];
     double scratch[64];
     (void)state;
     assert_true(rc_cpu_sum_squares_scratch_bytes() <= (int64_t)sizeof scratch);
-    for (int i = 0; i < 200003; i++)
-        x[i] = (float)(i % 1000 - 500); /* squares and their sum are whole */
-    double exact = 0;
-    for (int i = 0; i < 200003; i++)
-        exact += (double)x[i] * (double)x[i];
-    assert_true(rc_cpu_sum_squares(x, 200003, scratch, 1) == exact);
-    rc_random_normal(&stream, 0, 200003, 0, 1, x);
-    double one = rc_cpu_sum_squares(x, 200003, scratch, 1);
-    for (int n_threads = 2; n_threads < 5; n_threads++)
-        assert_true(rc_cpu_sum_squares(x, 200003, scratch, n_threads) == one);
-    assert_true(rc_cpu_sum_squares(x, 0, scratch, 2) == 0);
-    assert_true(rc_cpu_sum_squares(x, 1, scratch, 2) == (double)x[0] * (double)x[0]);
+    for (int i = 0; i < MOST; i++)
+        whole[i] = (float)(i % 1000 - 500); /* squares and their sum are whole */
+    rc_random_normal(&stream, 0, MOST, 0, 1, any);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        const int64_t n = sizes[k];
+        double exact = 0;
+        for (int64_t i = 0; i < n; i++)
+            exact += (double)whole[i] * (double)whole[i];
+        assert_true(rc_cpu_sum_squares(whole, n, scratch, 1) == exact);
+        double one = rc_cpu_sum_squares(any, n, scratch, 1);
+        for (int n_threads = 2; n_threads < 5; n_threads++)
+            assert_true(rc_cpu_sum_squares(any, n, scratch, n_threads) == one);
+    }
 }
 
 static void scale_and_fill(void **state)
