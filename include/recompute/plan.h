@@ -55,13 +55,24 @@ RC_API void rc_plan_print(const rc_plan *plan, FILE *to);
 RC_MUST_CHECK
 RC_API rc_code rc_plan_table(const rc_plan *plan, rc_arena *mem, rc_table **out, rc_error *err);
 
+/* What a schedule's arena may take, and how a refusal says so. */
+typedef struct rc_plan_bound {
+    int64_t bytes;     /* 0 or less holds nothing */
+    const char *given; /* goes on behind the need: ", the budget is 64 MiB" */
+    rc_where where;    /* of the bound in the user's input, or the file that sets it */
+    rc_code code;
+} rc_plan_bound;
+
 /**
- * Refuses a schedule that passes its budget.
+ * Refuses a schedule that passes a bound.
  *
- * takes   where  of the budget in the user's input
- * errors  RC_E_INPUT: what is needed, what is given, and the cheapest setting that would fit, ready
+ * errors  bound->code: what is needed, what is given, and the cheapest setting that would fit, ready
  *         to paste; or the smallest peak where none fits
  */
+RC_MUST_CHECK
+RC_API rc_code rc_plan_refuse_over(const rc_schedule *schedule, const rc_plan_bound *bound,
+                                   rc_arena *mem, rc_error *err);
+/* The same for a budget of the user's: RC_E_INPUT. */
 RC_MUST_CHECK
 RC_API rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_bytes,
                                           rc_where where, rc_arena *mem, rc_error *err);

@@ -268,31 +268,40 @@ rc_code rc_plan_table(const rc_plan *plan, rc_arena *mem, rc_table **out, rc_err
     return RC_OK;
 }
 
+rc_code rc_plan_refuse_over(const rc_schedule *schedule, const rc_plan_bound *bound,
+                            rc_arena *mem, rc_error *err)
+{
+    char needed[32], other[32], overrides[400];
+    int64_t arena_bytes = schedule->arena_bytes, bytes = bound->bytes > 1 ? bound->bytes : 1;
+    rc_candidate nearest;
+    if (arena_bytes <= bound->bytes)
+        return RC_OK;
+    RC_TRY(rc_plan_find(schedule->graph, schedule->n_threads, bytes, mem, &nearest, err));
+    rc_format_bytes(arena_bytes, needed);
+    rc_format_bytes(nearest.peak_bytes, other);
+    rc_setting_overrides(&nearest.setting, overrides);
+    if (nearest.is_fitting)
+        return RC_FAIL(err, bound->code, bound->where,
+                       "this setting needs %s (%" PRId64
+                       " bytes)%s; the cheapest setting that fits needs %s: %s",
+                       needed, arena_bytes, bound->given, other, overrides);
+    return RC_FAIL(err, bound->code, bound->where,
+                   "this setting needs %s%s, and no setting fits: the smallest needs %s "
+                   "(%" PRId64 " bytes): %s; or lower micro_batch_size or seq_length",
+                   needed, bound->given, other, nearest.peak_bytes, overrides);
+}
+
 rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_bytes,
                                    rc_where where, rc_arena *mem, rc_error *err)
 {
-    char needed[32], given[32], other[32], overrides[400];
+    char bytes[32], given[64];
     if (schedule->arena_bytes <= budget_bytes)
         return RC_OK;
     if (budget_bytes < 1)
         return RC_FAIL(err, RC_E_INPUT, where,
                        "a budget of %" PRId64 " bytes holds nothing; null sets no limit",
                        budget_bytes);
-    rc_candidate nearest;
-    RC_TRY(
-        rc_plan_find(schedule->graph, schedule->n_threads, budget_bytes, mem, &nearest, err));
-    rc_format_bytes(schedule->arena_bytes, needed);
-    rc_format_bytes(budget_bytes, given);
-    rc_format_bytes(nearest.peak_bytes, other);
-    rc_setting_overrides(&nearest.setting, overrides);
-    if (nearest.is_fitting)
-        return RC_FAIL(err, RC_E_INPUT, where,
-                       "this setting needs %s (%" PRId64
-                       " bytes), the budget is %s; the cheapest "
-                       "setting that fits needs %s: %s",
-                       needed, schedule->arena_bytes, given, other, overrides);
-    return RC_FAIL(err, RC_E_INPUT, where,
-                   "this setting needs %s, the budget is %s, and no setting fits: the smallest "
-                   "needs %s (%" PRId64 " bytes): %s; or lower micro_batch_size or seq_length",
-                   needed, given, other, nearest.peak_bytes, overrides);
+    snprintf(given, sizeof given, ", the budget is %s", rc_format_bytes(budget_bytes, bytes));
+    rc_plan_bound bound = {budget_bytes, given, where, RC_E_INPUT};
+    return rc_plan_refuse_over(schedule, &bound, mem, err);
 }

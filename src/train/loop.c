@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "train/limits.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -205,7 +206,10 @@ static rc_code start(loop *of, rc_error *err)
     const char *origin, *text;
     rc_run_options options = {.seed = (uint64_t)training->set.seed,
                               .n_micro_batches = (int)training->set.n_micro};
+    rc_limits limits;
     RC_TRY(try_folder(training->cfg->save, training->mem, err));
+    RC_TRY(rc_limits_read("", training->mem, &limits, err));
+    RC_TRY(rc_limits_refuse(&limits, training->schedule, 0, training->mem, err));
     rc_process_forget_peak();
     of->result->process_before_bytes = rc_process_memory_read(training->mem).now_bytes;
     RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
