@@ -7,6 +7,7 @@
 #include <recompute/label.h>
 #include <recompute/op.h>
 #include <recompute/study.h>
+#include <recompute/train.h>
 
 #include "base/text.h"
 
@@ -180,6 +181,8 @@ static const list_row lists[] = {
     {"backends", "who computes", list_backends},
     {"commands", "what the program can do", list_commands},
     {"diagnoses", "the decision table of `recompute diagnose`", rc_diagnosis_table},
+    {"fates", "what training does with every setting of Bridge and Megatron-LM",
+     rc_fates_table},
     {"fields", "every setting: its key, type, default, Megatron-LM flag", list_fields},
     {"formats", "how a report can be printed", list_formats},
     {"labels", "every recompute label and what it discards", list_labels},

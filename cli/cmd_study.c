@@ -12,6 +12,7 @@
 #include <recompute/policy.h>
 #include <recompute/read.h>
 #include <recompute/study.h>
+#include <recompute/train.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -230,7 +231,7 @@ static rc_code study_model(studies *all, const char *name, const char *title,
     RC_TRY(number(all->args, "--steps", 5, 1, &plan.n_steps, err));
     RC_TRY(number(all->args, "--warmup", 1, 0, &plan.n_warmup, err));
     RC_TRY(rc_config_make(inputs, n_inputs, all->mem, &cfg, err));
-    RC_TRY(rc_config_refuse_unknown(cfg, err));
+    RC_TRY(rc_train_refuse_unknown(cfg, err));
     if (asked)
         RC_TRY(split(asked, all->mem, settings, &plan.n_settings, err));
     else

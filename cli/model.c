@@ -27,18 +27,25 @@ rc_code rc_model_presets(const rc_args *args, rc_arena *mem, rc_input **out, siz
     return RC_OK;
 }
 
+/* Of a saved config of Bridge hundreds mean nothing here. */
+enum { MOST_NOTED = 8 };
+
 void rc_model_note_passed_over(const rc_config *cfg)
 {
     size_t n = 0;
     char safe[80];
     for (size_t i = 0; i < cfg->n_unknown; i++) {
         const rc_unknown_key *key = &cfg->unknown[i];
-        if (key->fault != RC_KEY_LISTED)
+        if (key->fault != RC_KEY_LISTED && key->fault != RC_KEY_NO_FIELD)
             continue;
         rc_text_printable(key->path, strlen(key->path), safe, sizeof safe);
-        fprintf(stderr, "%s%s",
-                n++ ? " " : "note: means nothing here and is passed over: ", safe);
+        if (n < MOST_NOTED)
+            fprintf(stderr, "%s%s",
+                    n ? " " : "note: means nothing here and is passed over: ", safe);
+        n++;
     }
+    if (n > MOST_NOTED)
+        fprintf(stderr, " and %zu more", n - MOST_NOTED);
     if (n)
         fputc('\n', stderr);
 }
@@ -62,7 +69,6 @@ static rc_code make_config(const rc_args *args, rc_arena *mem, rc_config **out, 
 
 static rc_code refuse(const rc_config *cfg, rc_arena *mem, rc_error *err)
 {
-    RC_TRY(rc_config_refuse_unknown(cfg, err));
     RC_TRY(rc_train_refuse_model(cfg, err));
     return rc_check_refuse_errors(cfg, mem, err);
 }

@@ -74,6 +74,7 @@ typedef enum rc_key_fault {
     RC_KEY_LISTED,     /* an argument of Megatron-LM that no setting of ours stands for */
     RC_KEY_NOT_LISTED, /* no argument of Megatron-LM */
     RC_KEY_GONE,       /* an argument of long ago */
+    RC_KEY_CLASS,      /* _target_ of a section: the class that Bridge makes of it */
     RC_KEY_NO_CHOICE   /* its value is none of the choices */
 } rc_key_fault;
 
@@ -86,6 +87,7 @@ typedef struct rc_unknown_key {
     rc_field field; /* of that value; RC_FIELD_COUNT for a key */
     rc_key_fault fault;
     const char *instead; /* what to write, where that is known; or NULL */
+    const rc_doc *node;  /* what is given for it */
 } rc_unknown_key;
 
 /* The key of the field that was probably meant by an unknown path, or NULL. The same name in
@@ -203,6 +205,9 @@ RC_API rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err);
 /* Fails with RC_E_UNSUPPORTED when there is something foreign. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_foreign(const rc_config *cfg, rc_error *err);
+/* The same of one key. */
+RC_MUST_CHECK
+RC_API rc_code rc_config_refuse_key(const rc_unknown_key *unknown, rc_error *err);
 RC_API void rc_config_print(const rc_config *cfg, FILE *to);
 RC_MUST_CHECK
 RC_API rc_code rc_config_table(const rc_config *cfg, rc_arena *mem, rc_table **out,

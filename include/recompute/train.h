@@ -20,13 +20,21 @@ RC_MUST_CHECK
 RC_API rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err);
 
 /**
- * Refuses what the engine would leave out of the model (src/defs/engine_lacks.def): experts, parallel
+ * Refuses what the engine would leave out of the model (src/defs/fates.def): experts, parallel
  * sizes above 1, ... For who computes a model without training it; rc_training_open asks it too.
  *
- * errors  RC_E_UNSUPPORTED naming the setting; RC_E_INPUT for a vocabulary that only a tokenizer knows
+ * errors  RC_E_UNSUPPORTED naming the setting; RC_E_INPUT for a vocabulary that only a tokenizer
+ *         knows; as rc_train_refuse_unknown
  */
 RC_MUST_CHECK
 RC_API rc_code rc_train_refuse_model(const rc_config *cfg, rc_error *err);
+/* The rows of fates.def. */
+RC_MUST_CHECK
+RC_API rc_code rc_fates_table(rc_arena *mem, rc_table **out, rc_error *err);
+/* Fails at the first key that is neither a field nor known to be harmless or refused (fates.def).
+ * errors  RC_E_INPUT, as rc_config_refuse_unknown */
+RC_MUST_CHECK
+RC_API rc_code rc_train_refuse_unknown(const rc_config *cfg, rc_error *err);
 
 /**
  * Prepares a run.

@@ -103,7 +103,7 @@ static void unknown_key(rc_core *core, const near_names *names, const rc_unknown
         [RC_KEY_GONE] = RC_RULE_argument_gone,
         [RC_KEY_NO_CHOICE] = RC_RULE_argument_choice,
     };
-    if (key->fault == RC_KEY_LISTED)
+    if (key->fault == RC_KEY_LISTED || key->fault == RC_KEY_CLASS)
         return;
     if (key->fault == RC_KEY_NO_FIELD && key->instead) { /* a section */
         rc_core_warn_key(core, RC_RULE_unknown_key, key);

@@ -161,7 +161,7 @@ rc_code rc_maker_read_names(rc_maker *maker, const rc_doc *map, rc_error *err)
         if (name >= 0)
             RC_TRY(rc_maker_set(maker, (rc_field)name, node, node->key, err));
         else
-            RC_TRY(rc_maker_note_unknown(maker, node->key, node->key_where, err));
+            RC_TRY(rc_maker_note_unknown(maker, node->key, node, err));
     }
     return RC_OK;
 }

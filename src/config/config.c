@@ -175,10 +175,24 @@ static const char *find_section(const rc_maker *maker, const char *typed)
 static rc_code note_section(rc_maker *maker, const rc_doc *node, rc_error *err)
 {
     rc_unknown_key unknown = {
-        .path = node->key, .where = node->key_where, .field = RC_FIELD_COUNT};
+        .path = node->key, .where = node->key_where, .field = RC_FIELD_COUNT, .node = node};
     if (maker->n_unlisted++ < MAX_NEAREST)
         unknown.instead = find_section(maker, node->key);
     return rc_maker_note(maker, unknown, err);
+}
+
+/* Hydra's keys are no settings, but the class of a section may change what it means. */
+static rc_code note_class(rc_maker *maker, const rc_doc *node, const char *path, rc_error *err)
+{
+    const char *dot = strchr(path, '.');
+    rc_unknown_key unknown = {.path = path,
+                              .where = node->key_where,
+                              .field = RC_FIELD_COUNT,
+                              .fault = RC_KEY_CLASS,
+                              .node = node};
+    bool is_class = strcmp(node->key, "_target_") == 0 &&
+                    dot + 1 + strlen("_target_") == path + strlen(path);
+    return is_class ? rc_maker_note(maker, unknown, err) : RC_OK;
 }
 
 static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, rc_error *err)
@@ -197,7 +211,7 @@ static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, r
         return RC_OK; /* any variable may stand in an environment */
     if (node->kind == RC_DOC_MAP && !strchr(path, '.'))
         return note_section(maker, node, err);
-    return rc_maker_note_unknown(maker, path, node->key_where, err);
+    return rc_maker_note_unknown(maker, path, node, err);
 }
 
 static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *prefix,
@@ -210,12 +224,14 @@ static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *pref
     for (const rc_doc *node = map->child; node; node = node->next) {
         size_t n = strlen(node->key);
         if (n_prefix + n >= sizeof path) {
-            RC_TRY(rc_maker_note_unknown(maker, node->key, node->key_where, err));
+            RC_TRY(rc_maker_note_unknown(maker, node->key, node, err));
             continue;
         }
         memcpy(path + n_prefix, node->key, n + 1);
-        if (is_machinery(node->key) && rc_names_find(&maker->keys, path) < 0)
+        if (is_machinery(node->key) && rc_names_find(&maker->keys, path) < 0) {
+            RC_TRY(note_class(maker, node, path, err));
             continue;
+        }
         RC_TRY(read_key(maker, node, path, err));
     }
     return RC_OK;
@@ -240,7 +256,7 @@ static rc_code read_top(rc_maker *maker, const rc_doc *node, rc_error *err)
     if (strcmp(node->key, "preset") == 0)
         return rc_maker_read_preset(maker, node, err);
     if (strlen(node->key) >= MAX_PATH_BYTES)
-        return rc_maker_note_unknown(maker, node->key, node->key_where, err);
+        return rc_maker_note_unknown(maker, node->key, node, err);
     bool is_section = node->kind == RC_DOC_MAP || rc_names_find(&maker->keys, node->key) >= 0 ||
                       rc_names_find(&maker->prefixes, node->key) >= 0 ||
                       rc_maker_find_alias(maker, RC_TONGUE_BRIDGE, node->key);
@@ -280,7 +296,12 @@ static rc_code apply_late(rc_maker *maker, const rc_late *late, rc_error *err)
     bool is_strange = !is_known && late->node->kind == RC_DOC_STRING &&
                       rc_names_find(&maker->keys, late->row->name) < 0;
     if (is_strange) /* mixed_precision: a recipe that is in no row */
-        return rc_maker_note_unknown(maker, late->row->name, late->node->where, err);
+        return rc_maker_note(maker,
+                             (rc_unknown_key){.path = late->row->name,
+                                              .where = late->node->where,
+                                              .field = RC_FIELD_COUNT,
+                                              .node = late->node},
+                             err);
     return RC_OK;
 }
 

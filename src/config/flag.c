@@ -74,10 +74,11 @@ rc_code rc_maker_judge_arg(rc_maker *maker, const rc_doc *node, rc_field known, 
     char name[MAX_NAME];
     const char *path;
     if (!find_written(node, name))
-        return is_known ? RC_OK : rc_maker_note_unknown(maker, node->key, node->key_where, err);
+        return is_known ? RC_OK : rc_maker_note_unknown(maker, node->key, node, err);
     const rc_flag *flag = rc_flag_find(name, strlen(name));
     RC_TRY(rc_arena_printf(maker->mem, &path, err, "--%s", name));
-    rc_unknown_key fault = {.path = path, .where = node->key_where, .field = RC_FIELD_COUNT};
+    rc_unknown_key fault = {
+        .path = path, .where = node->key_where, .field = RC_FIELD_COUNT, .node = node};
     if (!flag) {
         fault.fault = RC_KEY_NOT_LISTED;
         RC_TRY(find_instead(maker, name, known, &fault.instead, err));

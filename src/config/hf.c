@@ -257,7 +257,12 @@ static rc_code read_family(file *of, const rc_doc *type, rc_error *err)
     if (!is_mapped && has_rms_norm)
         RC_TRY(rc_maker_apply_settings(of->maker, "@llama", type, 0, err));
     if (!is_mapped)
-        RC_TRY(rc_maker_note_unknown(of->maker, "model_type", type->where, err));
+        RC_TRY(rc_maker_note(of->maker,
+                             (rc_unknown_key){.path = "model_type",
+                                              .where = type->where,
+                                              .field = RC_FIELD_COUNT,
+                                              .node = type},
+                             err));
     if (!of->is_outer)
         return RC_OK;
     const char *name = type->kind == RC_DOC_STRING ? type->text : "";

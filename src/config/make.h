@@ -64,7 +64,8 @@ RC_MUST_CHECK
 rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const char *shown,
                      rc_error *err);
 RC_MUST_CHECK
-rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err);
+rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, const rc_doc *node,
+                              rc_error *err);
 /* Notes a key or value that is at fault. */
 RC_MUST_CHECK
 rc_code rc_maker_note(rc_maker *maker, rc_unknown_key unknown, rc_error *err);

@@ -48,10 +48,12 @@ rc_code rc_maker_note(rc_maker *maker, rc_unknown_key unknown, rc_error *err)
     return RC_OK;
 }
 
-rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, rc_where where, rc_error *err)
+rc_code rc_maker_note_unknown(rc_maker *maker, const char *path, const rc_doc *node,
+                              rc_error *err)
 {
-    return rc_maker_note(
-        maker, (rc_unknown_key){.path = path, .where = where, .field = RC_FIELD_COUNT}, err);
+    rc_unknown_key unknown = {
+        .path = path, .where = node->key_where, .field = RC_FIELD_COUNT, .node = node};
+    return rc_maker_note(maker, unknown, err);
 }
 
 rc_code rc_maker_note_value(rc_maker *maker, rc_field field, const char *path, rc_where where,
@@ -76,7 +78,8 @@ void rc_maker_forget_value(rc_maker *maker, rc_field field)
 /* Megatron-LM knows the argument: whether it matters here is for whoever uses the config to say. */
 static bool is_no_slip(const rc_unknown_key *key)
 {
-    return key->fault == RC_KEY_NO_CHOICE || key->fault == RC_KEY_LISTED;
+    return key->fault == RC_KEY_NO_CHOICE || key->fault == RC_KEY_LISTED ||
+           key->fault == RC_KEY_CLASS;
 }
 
 rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
@@ -84,9 +87,11 @@ rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
     size_t first = 0;
     while (first < cfg->n_unknown && is_no_slip(&cfg->unknown[first]))
         first++;
-    if (first == cfg->n_unknown)
-        return RC_OK;
-    const rc_unknown_key *unknown = &cfg->unknown[first];
+    return first == cfg->n_unknown ? RC_OK : rc_config_refuse_key(&cfg->unknown[first], err);
+}
+
+rc_code rc_config_refuse_key(const rc_unknown_key *unknown, rc_error *err)
+{
     char path[160];
     rc_text_printable(unknown->path, strlen(unknown->path), path, sizeof path);
     if (unknown->is_value)

@@ -56,7 +56,9 @@ static rc_code make_full(const rc_config *cfg, rc_setting *out, rc_error *err)
 
 rc_code rc_setting_make(const rc_config *cfg, rc_setting *out, rc_error *err)
 {
-    const char *granularity = cfg->recompute_granularity;
+    /* Megatron-LM's --recompute-activations is granularity selective (arguments.py) */
+    const char *granularity =
+        cfg->recompute_activations ? "selective" : cfg->recompute_granularity;
     *out = (rc_setting){.granularity = RC_GRANULARITY_NONE};
     if (!granularity)
         return RC_OK;

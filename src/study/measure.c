@@ -144,7 +144,7 @@ static rc_code make_config(const measuring *m, const char *name, rc_config **cfg
     memcpy(inputs, m->plan->inputs, n_inputs * sizeof *inputs);
     inputs[n_inputs] = (rc_input){doc, RC_FROM_OVERRIDE};
     RC_TRY(rc_config_make(inputs, n_inputs + 1, m->mem, cfg, err));
-    return rc_config_refuse_unknown(*cfg, err);
+    return rc_train_refuse_unknown(*cfg, err);
 }
 
 static int64_t micro_batches(const rc_config *cfg)

@@ -69,28 +69,6 @@ static rc_code refuse_empty_paths(const rc_config *cfg, rc_error *err)
     return RC_OK;
 }
 
-static rc_code refuse_unsupported(const rc_config *cfg, rc_error *err)
-{
-    const struct {
-        rc_field field;
-        bool is_asked;
-        const char *why;
-    } rows[] = {
-        {RC_FIELD_reset_position_ids, cfg->reset_position_ids,
-         "positions count from the start of the sample, set it to false"},
-        {RC_FIELD_reset_attention_mask, cfg->reset_attention_mask,
-         "attention reaches over document ends, set it to false"},
-        {RC_FIELD_bf16, cfg->bf16, "it computes in float32, set it to false"},
-        {RC_FIELD_fp16, cfg->fp16, "it computes in float32, set it to false"},
-        {RC_FIELD_optimizer, !cfg->optimizer || strcmp(cfg->optimizer, "adam") != 0,
-         "the one optimizer is adam"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].is_asked)
-            return rc_train_unsupported(cfg, rows[i].field, rows[i].why, err);
-    return rc_train_refuse_run(cfg, err);
-}
-
 static rc_code check_numbers(const rc_config *cfg, rc_error *err)
 {
     const int64_t most = INT32_MAX;
@@ -165,10 +143,42 @@ rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err)
     return RC_OK;
 }
 
+/* Every micro-batch counts its targets alike unless some are masked; then a mean over all tokens of a
+ * step is not the mean of the micro-batches' means, which is what the loop takes. */
+static rc_code check_token_loss(const rc_config *cfg, const rc_train_settings *set,
+                                rc_error *err)
+{
+    if (!cfg->calculate_per_token_loss || !cfg->eod_mask_loss || set->n_micro == 1)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_UNSUPPORTED, where_of(cfg, RC_FIELD_calculate_per_token_loss),
+                   "model.calculate_per_token_loss: unsupported by the engine where "
+                   "dataset.eod_mask_loss masks targets and a step has %" PRId64
+                   " micro-batches; set it to false, or train.micro_batch_size to %" PRId64,
+                   set->n_micro, set->n_global);
+}
+
+static rc_code check_lengths(const rc_config *cfg, rc_error *err)
+{
+    const int64_t s = cfg->seq_length, most = cfg->max_position_embeddings;
+    const char *positions = cfg->position_embedding_type;
+    bool is_learned = positions && strcmp(positions, "learned_absolute") == 0;
+    if (!is_null(cfg, RC_FIELD_dataset_sequence_length) && cfg->dataset_sequence_length != s)
+        return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_dataset_sequence_length),
+                       "dataset.sequence_length is %" PRId64 " and model.seq_length %" PRId64
+                       "; they must be equal",
+                       cfg->dataset_sequence_length, s);
+    if (is_learned && !is_null(cfg, RC_FIELD_max_position_embeddings) && most < s)
+        return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_max_position_embeddings),
+                       "model.max_position_embeddings is %" PRId64 " and model.seq_length "
+                       "%" PRId64 "; there must be a position for every token",
+                       most, s);
+    return RC_OK;
+}
+
 rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_error *err)
 {
-    RC_TRY(refuse_unsupported(cfg, err));
     RC_TRY(refuse_empty_paths(cfg, err));
+    RC_TRY(rc_train_refuse_run(cfg, err));
     RC_TRY(check_numbers(cfg, err));
     *out = (rc_train_settings){.n_steps = cfg->train_iters,
                                .b = cfg->micro_batch_size,
@@ -187,12 +197,8 @@ rc_code rc_train_settings_make(const rc_config *cfg, rc_train_settings *out, rc_
                              UINT32_MAX, err));
         out->data_seed = cfg->dataset_random_seed;
     }
-    if (!is_null(cfg, RC_FIELD_dataset_sequence_length) &&
-        cfg->dataset_sequence_length != cfg->seq_length)
-        return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_dataset_sequence_length),
-                       "dataset.sequence_length is %" PRId64 " and model.seq_length %" PRId64
-                       "; they must be equal",
-                       cfg->dataset_sequence_length, cfg->seq_length);
+    RC_TRY(check_lengths(cfg, err));
+    RC_TRY(check_token_loss(cfg, out, err));
     if (out->save_interval > 0 && !cfg->save)
         return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_save_interval),
                        "checkpoint.save_interval says when to save but checkpoint.save not "
