@@ -17,6 +17,8 @@ static rc_code judge_doc(rc_doc *doc, rc_arena *mem, rc_config **cfg, rc_error *
 {
     rc_input input = {doc, RC_FROM_FILE};
     RC_TRY(rc_config_make(&input, 1, mem, cfg, err));
+    (*cfg)->origin[RC_FIELD_bf16].node = (*cfg)->origin[RC_FIELD_fp16].node = NULL;
+    (*cfg)->origin[RC_FIELD_params_dtype].node = NULL; /* as overrides to float32 would */
     return rc_train_refuse_run(*cfg, err);
 }
 
