@@ -1,9 +1,11 @@
 """The engine against numpy, PyTorch and Hugging Face transformers.
 
-    peer.py data|model|curve PEER_DUMP RECOMPUTE
+    peer.py data|model|config|curve PEER_DUMP RECOMPUTE
 
 data   the order of samples against numpy.random.RandomState, built another way
 model  logits, loss and every gradient of GPT-2, Llama and Qwen3 models in double precision
+config the same of models that only their own saved config.json describes: each family that is computed
+       and each rotary scaling; and families that are refused
 curve  the losses of 200 steps on the same data: AdamW, clipping, warm-up and cosine decay.
        Rounding grows from step to step, so the yardstick is PyTorch's own single precision: we
        may be three times as far from double precision as it is, or 1e-5
@@ -247,6 +249,9 @@ def our_gradients(name, model):
         ours[to + "self_attention.linear_proj.weight"] = grad[at + "self_attn.o_proj.weight"]
         ours[to + "mlp.linear_fc1.weight"] = join(at + "mlp.gate_proj.weight", at + "mlp.up_proj.weight")
         ours[to + "mlp.linear_fc2.weight"] = grad[at + "mlp.down_proj.weight"]
+        if at + "self_attn.q_proj.bias" in grad:
+            ours[to + "self_attention.linear_qkv.bias"] = join(
+                *(f"{at}self_attn.{x}_proj.bias" for x in "qkv"))
         if at + "self_attn.q_norm.weight" in grad:
             for x in "qk":
                 ours[f"{to}self_attention.{x}_layernorm.weight"] = grad[f"{at}self_attn.{x}_norm.weight"]
@@ -293,6 +298,24 @@ def loss_of(model, tokens, targets):
     return flat, torch.nn.functional.cross_entropy(flat, torch.as_tensor(targets).long().reshape(-1))
 
 
+def compare_step(label, name, model, config, folder):
+    """Logits, loss and every gradient of the first micro-batch."""
+    samples = dump("train", config, folder)
+    got = without_padding(dump("step", config, folder))
+    logits, loss = loss_of(model, samples["tokens"][:B], samples["targets"][:B])
+    loss.backward()
+    right = our_gradients(name, model)
+    off = distance(got["logits"], logits)
+    check(f"{label} logits", off <= TOLERANCE, f"{off:.1e}")
+    off = max(abs(x - loss.item()) / loss.item() for x in got["loss"])
+    check(f"{label} loss", off <= TOLERANCE, f"{off:.1e}")
+    names = set(got) - {"logits", "loss"}
+    check(f"{label} has the same weights", names == set(right), names ^ set(right) or "")
+    off = {key: distance(got[key], right[key]) for key in names & set(right)}
+    worst = max(off, key=off.get)
+    check(f"{label} {len(off)} gradients", off[worst] <= TOLERANCE, f"{off[worst]:.1e} at most, {worst}")
+
+
 def test_model():
     for name in MODELS:
         for backend in "fused", "unfused":
@@ -300,22 +323,7 @@ def test_model():
                 model, settings = make_model(name, folder)
                 config = config_for(folder, dict(settings, attention_backend=backend),
                                     train=dict(train_iters=2, micro_batch_size=B, eval_iters=0))
-                samples = dump("train", config, folder)
-                got = without_padding(dump("step", config, folder))
-                logits, loss = loss_of(model, samples["tokens"][:B], samples["targets"][:B])
-                loss.backward()
-                right = our_gradients(name, model)
-                label = f"{name} {backend}"
-                off = distance(got["logits"], logits)
-                check(f"{label} logits", off <= TOLERANCE, f"{off:.1e}")
-                off = max(abs(x - loss.item()) / loss.item() for x in got["loss"])
-                check(f"{label} loss", off <= TOLERANCE, f"{off:.1e}")
-                names = set(got) - {"logits", "loss"}
-                check(f"{label} has the same weights", names == set(right), names ^ set(right) or "")
-                off = {key: distance(got[key], right[key]) for key in names & set(right)}
-                worst = max(off, key=off.get)
-                check(f"{label} {len(off)} gradients", off[worst] <= TOLERANCE,
-                      f"{off[worst]:.1e} at most, {worst}")
+                compare_step(f"{name} {backend}", name, model, config, folder)
         with tempfile.TemporaryDirectory() as folder:
             model, settings = make_model(name, folder)
             samples = dump("train", config_for(
@@ -329,6 +337,85 @@ def test_model():
             right = loss_of(model, samples["tokens"][:B], samples["targets"][:B])[1].item()
             off = abs(json.loads(told)["result"]["first_loss"] - right) / right
             check(f"{name} from its own config.json", off <= TOLERANCE, f"{off:.1e}")
+
+
+# --- models by their own config.json ------------------------------------------------------------
+
+# Lengths below S, so that every scaling is past the length it was trained on.
+ROPES = dict(
+    default=dict(rope_type="default", rope_theta=700.0),
+    linear=dict(rope_type="linear", factor=2.5, rope_theta=10000.0),
+    dynamic=dict(rope_type="dynamic", factor=3.0, rope_theta=10000.0),
+    llama3=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                original_max_position_embeddings=24, rope_theta=500.0),
+    yarn=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=24, rope_theta=100.0,
+              beta_fast=4.0, beta_slow=0.5),
+    yarn_exact=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=24, rope_theta=100.0,
+                    beta_fast=4.0, beta_slow=0.5, truncate=False, mscale=0.7, mscale_all_dim=1.3),
+    yarn_factor=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=24, rope_theta=100.0,
+                     attention_factor=1.5))
+
+FAMILIES = dict(
+    llama={}, mistral=dict(sliding_window=None), qwen2=dict(use_sliding_window=False),
+    qwen3=dict(head_dim=32, use_sliding_window=False),
+    granite=dict(attention_multiplier=0.11, residual_multiplier=1.0, embedding_multiplier=1.0,
+                 logits_scaling=1.0))
+
+REFUSED = dict(gemma={}, gemma2={}, olmo2={}, cohere={}, phi3={}, granite={}, gpt_neox={}, stablelm={})
+
+
+def make_family(name, folder, **more):
+    shape = dict(hidden_size=H, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=176,
+                 vocab_size=VOCAB, max_position_embeddings=24, pad_token_id=0, bos_token_id=0, eos_token_id=0)
+    if name != "gpt_neox":
+        shape.update(num_key_value_heads=2)
+    config = transformers.AutoConfig.for_model(name, **dict(shape, **more))
+    config._attn_implementation = "eager"
+    torch.manual_seed(5)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(p + 0.2 * torch.randn_like(p) if p.dim() == 1 else 0.1 * torch.randn_like(p))
+    model.save_pretrained(folder, safe_serialization=True)
+    return model.double().eval()
+
+
+def config_of(folder):
+    """A run that says nothing of the model itself."""
+    with open(folder + "/text", "w") as file:
+        file.write(make_text(6000))
+    return write_config(folder, dict(
+        hf_config=json.load(open(folder + "/config.json")), model=dict(seq_length=S, bf16=False),
+        train=dict(train_iters=2, micro_batch_size=B, eval_iters=0),
+        dataset=dict(data_path=[folder + "/text"], split="1"),
+        checkpoint=dict(pretrained_checkpoint=folder), rng=dict(seed=11), engine=dict(threads=1)))
+
+
+def test_config():
+    plain = {}
+    for name, more in FAMILIES.items():
+        for kind, rope in ROPES.items():
+            if name != "llama" and kind not in ("default", "yarn"):
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                model = make_family(name, folder, rope_parameters=dict(rope), **more)
+                compare_step(f"{name} {kind}", name, model, config_of(folder), folder)
+                tokens = torch.arange(S).reshape(1, S) % VOCAB
+                plain.setdefault(name, model(input_ids=tokens).logits)
+                if kind != "default":  # a scaling that changes nothing would prove nothing
+                    off = distance(plain[name].detach(), model(input_ids=tokens).logits)
+                    check(f"{name} {kind} differs from default", off > 1e-3, f"{off:.1e}")
+    for name, more in REFUSED.items():
+        with tempfile.TemporaryDirectory() as folder:
+            more = dict(more, embedding_multiplier=12.0) if name == "granite" else more
+            make_family(name, folder, **more)
+            with open(folder + "/text", "w") as file:
+                file.write(make_text(600))
+            words = [f"model.seq_length={S}", f"dataset.data_path=[{folder}/text]", "train.train_iters=1",
+                     "train.micro_batch_size=1", "model.bf16=false"]
+            told = subprocess.run([recompute, "train", folder + "/config.json", *words],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            check(f"{name} is refused", told.returncode == 4, told.stderr.split("\n")[0][-120:])
 
 
 # --- 200 steps --------------------------------------------------------------------------------
@@ -402,6 +489,6 @@ def test_curve():
 torch.set_num_threads(1)  # a loaded machine makes two wait for each other
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
-dict(data=test_data, model=test_model, curve=test_curve)[part]()
+dict(data=test_data, model=test_model, config=test_config, curve=test_curve)[part]()
 if failures:
     sys.exit(f"{len(failures)} failed: {', '.join(failures)}")
