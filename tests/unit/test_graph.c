@@ -3,6 +3,8 @@
 
 #include "graph/shape.h"
 
+#include <math.h>
+
 static const rc_dims dims = {.s = 10,
                              .b = 3,
                              .h = 8,
@@ -238,6 +240,30 @@ static void norms_around_0_start_as_the_same_model(void **state)
     }
 }
 
+static void softmax_scale_replaces_the_usual_one(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < LAW_N_MODELS; m++)
+        for (size_t c = 0; c < 2; c++) {
+            rc_arena *mem = rc_arena_open();
+            const rc_config *cfg = law_config(&law_models[m], law_cores[c], mem);
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            bool is_given = !cfg->origin[RC_FIELD_softmax_scale].is_null;
+            double usual = pow((double)graph->dims.d, -0.5);
+            int n = 0;
+            for (int i = 0; i < graph->n_ops; i++) {
+                const rc_op *op = &graph->ops[i];
+                if (op->kind != RC_OP_attention && op->kind != RC_OP_attn_scores)
+                    continue;
+                n++;
+                assert_true(is_given ? op->attr.scale == 0.2
+                                     : fabs(op->attr.scale - usual) < 1e-15);
+            }
+            assert_int_equal(n, graph->dims.L);
+            rc_arena_close(mem);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +274,7 @@ int main(void)
         cmocka_unit_test(fused_attention_has_no_square_tensor),
         cmocka_unit_test(parameters_are_counted_as_published),
         cmocka_unit_test(norms_around_0_start_as_the_same_model),
+        cmocka_unit_test(softmax_scale_replaces_the_usual_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

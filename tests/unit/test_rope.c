@@ -138,7 +138,7 @@ static const rope_case rope_cases[] = {
      {40, 32, 1, 4096, 0},
      1.3688879454113936},
     {{YARN_WORDS("16", "300", "0.01", "64", "true"), "engine.yarn_attention_factor=0.75"},
-     {50, 32, 64},
+     {20, 32, 64},
      YARN,
      {16, 300, 0.01, 64, 1},
      0.75},
