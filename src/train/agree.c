@@ -1,7 +1,7 @@
 /* train/agree.c — do weights made elsewhere belong to the function that this run computes?
  *
- * takes  a config whose checkpoint.pretrained_checkpoint names weights, and the config.json that lies
- *        beside them
+ * takes  a config whose checkpoint.pretrained_checkpoint names weights, and the file beside them that
+ *        tells their function: Hugging Face's config.json, or the state.json of a checkpoint of ours
  * gives  nothing, or an error that names the first setting in which the two differ
  *
  * Tensors that fit say little: Llama 3.1's weights fit a model without its rotary scaling, which
@@ -45,6 +45,7 @@ static const rc_field fields[] = {
     RC_FIELD_share_embeddings_and_output_weights,
     RC_FIELD_softmax_scale,
 };
+enum { N_FIELDS = sizeof fields / sizeof *fields };
 
 /* The settings of rotary positions, the telling ones first: only named here, compared as angles. */
 static const rc_field rope_fields[] = {
@@ -121,9 +122,9 @@ static rc_code compare_fields(const pair *of, const rc_field *list, size_t n, rc
 {
     const char *mine, *its;
     for (size_t i = 0; i < n; i++) {
-        bool is_bytes =
-            list[i] == RC_FIELD_vocab_size && of->run->origin[RC_FIELD_vocab_size].is_null;
-        if (is_bytes) /* of a text read as bytes: the tensors' rows tell */
+        bool is_unsaid =
+            of->run->origin[list[i]].is_null || of->theirs->origin[list[i]].is_null;
+        if (list[i] == RC_FIELD_vocab_size && is_unsaid) /* the tensors' rows tell */
             continue;
         RC_TRY(show(of, of->run, list[i], &mine, err));
         RC_TRY(show(of, of->theirs, list[i], &its, err));
@@ -148,39 +149,100 @@ static rc_code compare_rope(const pair *of, rc_error *err)
     return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "rotary positions differ, but no setting does");
 }
 
-static rc_code read_theirs(const char *path, rc_arena *mem, rc_config **out, rc_error *err)
+static rc_code read_json(const char *path, rc_arena *mem, rc_doc **out, rc_error *err)
 {
-    rc_doc *doc;
-    RC_TRY(rc_doc_read(path, mem, &doc, err));
-    rc_input input = {doc, RC_FROM_FILE};
-    RC_TRY(rc_config_make(&input, 1, mem, out, err));
+    const char *bytes;
+    size_t n_bytes;
+    RC_TRY(rc_file_read(path, RC_READ_MAX_BYTES, mem, &bytes, &n_bytes, err));
+    RC_TRY(rc_json_read(path, bytes, n_bytes, mem, out, err));
+    if ((*out)->kind == RC_DOC_MAP)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, (*out)->where, "is no map of settings");
+}
+
+/* A config of one section. */
+static rc_code make_config(const char *section, rc_doc *map, rc_arena *mem, rc_config **out,
+                           rc_error *err)
+{
+    rc_doc *root;
+    RC_TRY(rc_doc_new(mem, RC_DOC_MAP, map->where, &root, err));
+    rc_doc_add(root, section, map->where, map);
+    rc_input input = {root, RC_FROM_FILE};
+    return rc_config_make(&input, 1, mem, out, err);
+}
+
+static rc_code read_hf(const char *path, rc_arena *mem, rc_config **out, rc_error *err)
+{
+    rc_doc *map;
+    RC_TRY(read_json(path, mem, &map, err));
+    RC_TRY(make_config("hf_config", map, mem, out, err));
     RC_TRY(rc_config_refuse_foreign(*out, err));
     return rc_train_refuse_model(*out, err);
 }
 
-/* FOLDER/config.json for a folder, and for a file in one. */
-static rc_code find_config(const char *weights, rc_arena *mem, const char **out, rc_error *err)
+/* A checkpoint of ours tells its settings as text. */
+static rc_code add_own(const rc_doc *identity, const rc_field *list, size_t n, rc_doc *to,
+                       rc_arena *mem, rc_error *err)
 {
+    for (size_t i = 0; i < n; i++) {
+        rc_doc *value;
+        const rc_doc *node = rc_doc_find(identity, rc_field_key(list[i]));
+        if (!node || node->kind != RC_DOC_STRING)
+            continue;
+        RC_TRY(rc_doc_new(mem, RC_DOC_STRING, node->where, &value, err));
+        value->text = node->text;
+        value->n_bytes = node->n_bytes;
+        rc_doc_resolve_scalar(value);
+        rc_doc_add(to, rc_field_find(list[i])->name, node->where, value);
+    }
+    return RC_OK;
+}
+
+static rc_code read_own(const char *path, rc_arena *mem, rc_config **out, rc_error *err)
+{
+    rc_doc *state, *map;
+    RC_TRY(read_json(path, mem, &state, err));
+    const rc_doc *identity = rc_doc_find(state, "identity");
+    RC_TRY(rc_doc_new(mem, RC_DOC_MAP, state->where, &map, err));
+    RC_TRY(add_own(identity, fields, N_FIELDS, map, mem, err));
+    RC_TRY(add_own(identity, rope_fields, N_ROPE_FIELDS, map, mem, err));
+    return make_config("fields", map, mem, out, err);
+}
+
+/* The file beside the weights that tells their function: config.json, or state.json of ours; in a
+ * folder, or beside a file. *theirs is NULL where there is none. */
+static rc_code read_theirs(const char *weights, rc_arena *mem, rc_config **theirs,
+                           rc_error *err)
+{
+    const char *iteration, *folder = weights, *path;
     const char *slash = strrchr(weights, '/');
-    if (rc_path_is_directory(weights))
-        return rc_arena_printf(mem, out, err, "%s/config.json", weights);
-    return rc_arena_printf(mem, out, err, "%.*sconfig.json",
-                           slash ? (int)(slash - weights + 1) : 0, weights);
+    *theirs = NULL;
+    RC_TRY(rc_checkpoint_find(weights, mem, &iteration, err));
+    if (iteration)
+        folder = iteration;
+    else if (!rc_path_is_directory(weights) && slash)
+        RC_TRY(rc_arena_copy(mem, weights, (size_t)(slash - weights), &folder, err));
+    else if (!rc_path_is_directory(weights))
+        folder = ".";
+    RC_TRY(rc_arena_printf(mem, &path, err, "%s/config.json", folder));
+    if (rc_path_exists(path))
+        return read_hf(path, mem, theirs, err);
+    RC_TRY(rc_arena_printf(mem, &path, err, "%s/state.json", folder));
+    return rc_path_exists(path) ? read_own(path, mem, theirs, err) : RC_OK;
 }
 
 rc_code rc_train_agree(const rc_config *cfg, rc_arena *mem, rc_error *err)
 {
-    const char *path = NULL;
+    const char *resumed = NULL;
     rc_config *theirs;
     if (cfg->load)
-        RC_TRY(rc_checkpoint_find(cfg->load, mem, &path, err));
-    if (path || !cfg->pretrained_checkpoint)
+        RC_TRY(rc_checkpoint_find(cfg->load, mem, &resumed, err));
+    if (resumed || !cfg->pretrained_checkpoint)
         return RC_OK;
-    RC_TRY(find_config(cfg->pretrained_checkpoint, mem, &path, err));
-    if (!rc_path_exists(path))
+    RC_TRY(read_theirs(cfg->pretrained_checkpoint, mem, &theirs, err));
+    if (!theirs)
         return RC_OK;
-    RC_TRY(read_theirs(path, mem, &theirs, err));
     pair of = {.run = cfg, .theirs = theirs, .mem = mem};
-    RC_TRY(compare_fields(&of, fields, sizeof fields / sizeof *fields, err));
+    RC_TRY(compare_fields(&of, fields, N_FIELDS, err));
     return compare_rope(&of, err);
 }

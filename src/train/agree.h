@@ -5,10 +5,10 @@
 #include <recompute/config.h>
 
 /**
- * Holds the run's config against the config.json beside the weights it starts from.
+ * Holds the run's config against the config.json, or our state.json, beside the weights it starts from.
  *
  * takes   cfg  a run's, of which a graph was made; where it resumes, starts from no weights, or from
- *              some without a config.json, all is well
+ *              some without such a file, all is well
  * errors  RC_E_INPUT naming the first setting of the function that differs, with both values and
  *         places; RC_E_UNSUPPORTED where that config.json is none the engine computes
  */

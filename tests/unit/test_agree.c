@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MOST_TEXT = 4096 };
 
@@ -164,10 +165,83 @@ static void weights_are_of_the_function_that_runs(void **state)
     assert_int_equal(remove(folder), 0);
 }
 
+/* A checkpoint of ours tells its settings in state.json; settings it does not tell are the defaults. */
+static void own_checkpoints_are_of_the_function_that_runs(void **state)
+{
+    static const struct {
+        const char *identity, *run, *said;
+    } cases[] = {
+        {"", "", NULL},
+        {", \"model.rotary_base\": \"500000\"", "",
+         "model.rotary_base is 10000 in this run, but the weights are of a model with 500000"},
+        {", \"model.rotary_base\": \"500000\"", "model.rotary_base=500000", NULL},
+        {", \"model.num_query_groups\": \"2\"", "", "model.num_query_groups is 4"},
+        {", \"model.layernorm_zero_centered_gamma\": \"true\"", "",
+         "model.layernorm_zero_centered_gamma is false"},
+        {", \"engine.rope_dynamic_factor\": \"2\", \"model.max_position_embeddings\": \"8\"",
+         "", "engine.rope_dynamic_factor is null"},
+        {", \"model.window_size\": \"null\", \"optimizer.lr\": \"7\"", "", NULL},
+    };
+    static const char shape[] =
+        "\"model.num_layers\": \"2\", \"model.hidden_size\": \"64\", "
+        "\"model.num_attention_heads\": \"4\", \"model.ffn_hidden_size\": \"96\", "
+        "\"model.normalization\": \"RMSNorm\", \"model.layernorm_epsilon\": \"1e-06\", "
+        "\"model.position_embedding_type\": \"rope\", \"model.gated_linear_unit\": \"true\", "
+        "\"model.activation_func\": \"silu\", \"model.add_bias_linear\": \"false\", "
+        "\"model.share_embeddings_and_output_weights\": \"false\"";
+    char folder[] = "/tmp/recompute-own-XXXXXX", iteration[64], path[128], text[MOST_TEXT];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(iteration, sizeof iteration, "%s/iter_0000003", folder);
+    assert_int_equal(mkdir(iteration, 0700), 0);
+    write_text(folder, "latest_checkpointed_iteration.txt", "3");
+    for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
+        rc_error err = {0};
+        rc_arena *mem = rc_arena_open();
+        snprintf(text, sizeof text, "{\"identity\": {%s%s}}", shape, cases[i / 2].identity);
+        write_text(iteration, "state.json", text);
+        const rc_config *cfg =
+            read_run(llama_run, cases[i / 2].run, i % 2 ? iteration : folder, mem);
+        rc_code code = rc_train_agree(cfg, mem, &err);
+        const char *said = cases[i / 2].said;
+        if (said ? code != RC_E_INPUT || !strstr(err.msg, said) : code != RC_OK)
+            fail_msg("%s: code %d, %s", cases[i / 2].identity, (int)code, err.msg);
+        rc_arena_close(mem);
+    }
+    snprintf(path, sizeof path, "%s/state.json", iteration);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(iteration), 0);
+    snprintf(path, sizeof path, "%s/latest_checkpointed_iteration.txt", folder);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
+}
+
+/* A config.json that does not look like one is one all the same where weights lie beside it. */
+static void any_config_beside_weights_is_judged(void **state)
+{
+    static const char *const texts[] = {
+        "{}", "[]", "7", "{\"hidden_size\": 64}", "{\"num_layers\": 2}", "{"};
+    char folder[] = "/tmp/recompute-any-XXXXXX", path[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        rc_arena *mem = rc_arena_open();
+        write_text(folder, "config.json", texts[i]);
+        rc_code code = rc_train_agree(read_run(llama_run, "", folder, mem), mem, NULL);
+        assert_true(code == RC_E_INPUT || code == RC_E_UNSUPPORTED);
+        rc_arena_close(mem);
+    }
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_of_the_function_that_runs),
+        cmocka_unit_test(own_checkpoints_are_of_the_function_that_runs),
+        cmocka_unit_test(any_config_beside_weights_is_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
