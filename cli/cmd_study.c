@@ -120,14 +120,20 @@ static rc_code read_rules(const rc_args *args, int64_t limit_seconds, rc_study_r
 }
 
 /* Longer spins than ours (cli/main.c) while a thread waits for the others count as its work. Who set
- * them wanted them, so only processor time is not believed. */
+ * them wanted them, so only processor time is not believed. LLVM's OpenMP knows no GOMP_SPINCOUNT and
+ * spins for long unless it is told to be passive. */
 static bool is_spinning(void)
 {
+#ifdef __clang__
+    const bool is_libgomp = false;
+#else
+    const bool is_libgomp = true;
+#endif
     const char *spins = getenv("GOMP_SPINCOUNT"), *policy = getenv("OMP_WAIT_POLICY");
     int64_t n;
-    if (spins)
+    if (is_libgomp && spins)
         return !rc_parse_int(spins, &n) || n > 2000;
-    return policy && strcasecmp(policy, "passive") != 0;
+    return !policy || strcasecmp(policy, "passive") != 0;
 }
 
 /* Words apart by white space. */

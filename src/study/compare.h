@@ -12,6 +12,7 @@ rc_code rc_study_compare(rc_study *study, rc_arena *tmp, rc_error *err);
 /* Half of it, or infinite when there is none. */
 double rc_interval_half_width(const rc_interval *interval);
 /* Of the rows that passed, the median half width of their ratios; infinite without one. */
+RC_MUST_CHECK
 rc_code rc_study_typical_width(const rc_study *study, rc_study_clock clock, rc_arena *tmp,
                                double *out, rc_error *err);
 

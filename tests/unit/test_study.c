@@ -3,6 +3,7 @@
 
 #include <recompute/study.h>
 
+#include "study/machine.h"
 #include "study/process.h"
 
 #include <math.h>
@@ -387,6 +388,33 @@ static bool is_running(pid_t pid)
     return word[0] && !strstr(word, ") Z ");
 }
 
+static void process_time_is_counted(void **state)
+{
+    (void)state;
+    rc_process_result result = run("i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done", 0);
+    assert_true(result.cpu_seconds > 0);
+    read_log();
+}
+
+/* What this process burns is its own; counters that the system has are read. */
+static void machine_tells_own_from_others(void **state)
+{
+    (void)state;
+    rc_machine_look before, now;
+    rc_study_load load;
+    rc_machine_look_now(&before);
+    do
+        rc_machine_look_now(&now);
+    while (now.own < before.own + 0.05);
+    rc_machine_load_since(&before, false, &load);
+    assert_true(load.own >= 0.05 && load.seconds > 0);
+    assert_true(isnan(load.waited) == (access("/proc/self/schedstat", R_OK) != 0));
+    assert_true(isnan(load.other) == (access("/proc/stat", R_OK) != 0));
+    assert_true(isnan(load.other) || (load.other >= 0 && load.n_cores >= 1));
+    rc_machine_load_since(&before, true, &load);
+    assert_true(isnan(load.waited));
+}
+
 static void process_is_stopped_at_its_limit_with_its_children(void **state)
 {
     (void)state;
@@ -439,6 +467,8 @@ int main(void)
         cmocka_unit_test(failed_control_ends_the_study),
         cmocka_unit_test(table_leaves_unknowns_empty_or_out),
         cmocka_unit_test(process_output_and_status_are_kept),
+        cmocka_unit_test(process_time_is_counted),
+        cmocka_unit_test(machine_tells_own_from_others),
         cmocka_unit_test(process_is_stopped_at_its_limit_with_its_children),
         cmocka_unit_test(process_is_stopped_when_we_are_asked_to_stop),
         cmocka_unit_test(log_that_cannot_be_written_is_an_error),

@@ -107,6 +107,36 @@ static void add_round(rc_study *study, double wobble, rc_arena *mem)
     }
 }
 
+/* The machine becomes half as fast in the middle of every round. */
+static void rows_are_compared_with_the_nearer_control(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    rc_study_row rows[5];
+    rc_study study = make_study(rows, 5);
+    const double seconds[] = {1, 1, 1.5, 2, 2}, at[] = {0, 0.25, 0.5, 0.75, 1};
+    for (size_t k = 0; k < 6; k++) {
+        assert_ok(rc_study_add_round(&study, mem, NULL));
+        for (size_t r = 0; r < 5; r++)
+            rows[r].rounds[k] = (rc_study_sample){{seconds[r], seconds[r]}, at[r]};
+    }
+    assert_ok(rc_study_judge(&study, mem, NULL));
+    assert_true(isnan(rows[0].ratio[RC_CLOCK_WALL].center));
+    assert_true(rows[1].ratio[RC_CLOCK_WALL].low == 1 &&
+                rows[1].ratio[RC_CLOCK_WALL].high == 1);
+    assert_true(rows[3].ratio[RC_CLOCK_WALL].low == 1 &&
+                rows[3].ratio[RC_CLOCK_WALL].high == 1);
+    /* as near to both: the first and the last by turns */
+    assert_true(rows[2].ratio[RC_CLOCK_WALL].low == 0.75);
+    assert_true(rows[2].ratio[RC_CLOCK_WALL].high == 1.5);
+    assert_true(rows[4].ratio[RC_CLOCK_WALL].center == 2);
+    for (size_t k = 0; k < 6; k++) /* the last control failed */
+        rows[4].rounds[k].seconds[RC_CLOCK_WALL] = (double)NAN;
+    assert_ok(rc_study_judge(&study, mem, NULL));
+    assert_true(rows[3].ratio[RC_CLOCK_WALL].center == 2);
+    rc_arena_close(mem);
+}
+
 static void rounds_end_for_a_reason(void **state)
 {
     (void)state;
@@ -136,6 +166,10 @@ static void rounds_end_for_a_reason(void **state)
     assert_true(n == 0 && study.end == RC_STUDY_END_NARROW);
     study.rules.target_ratio = 0.015;
     study.rules.limit_seconds = 30;
+    study.rules.n_least = 7;
+    assert_ok(
+        rc_study_next_round(&study, 1000, mem, order, &n, NULL)); /* all, the narrow one too */
+    assert_true(n == 4 && study.end == RC_STUDY_END_COUNT);
     rows[1].is_pass = rows[2].is_pass = false;
     study.rules.n_least = 20;
     assert_ok(
@@ -411,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interval_is_the_sign_tests),
         cmocka_unit_test(rounds_go_there_and_back),
+        cmocka_unit_test(rows_are_compared_with_the_nearer_control),
         cmocka_unit_test(rounds_end_for_a_reason),
         cmocka_unit_test(busy_is_what_kept_the_study_waiting),
         cmocka_unit_test(verdicts_are_as_sure_as_stated),
