@@ -108,12 +108,23 @@ void rc_watch_before(rc_run *run, const rc_instr *instr)
             memset(targets[i].at + r * targets[i].step, MARK_BYTE, (size_t)targets[i].width);
 }
 
-/* Elements of one row that still hold the mark. Marks are rare, so whole words are looked at. */
+RC_CLONES static int64_t count_words(const uint32_t *words, int64_t n)
+{
+    int64_t n_marked = 0;
+#pragma omp simd reduction(+ : n_marked)
+    for (int64_t i = 0; i < n; i++)
+        n_marked += words[i] == UINT32_MAX;
+    return n_marked;
+}
+
+/* Elements of one row that still hold the mark. What the engine computes in has four bytes. */
 static int64_t count_marked(const unsigned char *row, int64_t width, int element_bytes)
 {
     static const unsigned char mark[8] = {MARK_BYTE, MARK_BYTE, MARK_BYTE, MARK_BYTE,
                                           MARK_BYTE, MARK_BYTE, MARK_BYTE, MARK_BYTE};
     int64_t n = 0;
+    if (element_bytes == 4)
+        return count_words((const void *)row, width / 4);
     for (int64_t i = 0; i < width; i += element_bytes)
         n += memcmp(row + i, mark, (size_t)element_bytes) == 0;
     return n;

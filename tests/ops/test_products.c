@@ -21,7 +21,7 @@ enum { MOST = 512 };
 
 typedef struct fixture {
     float a[MOST * MOST], b[MOST * MOST], c[MOST * MOST];
-    double room[6 * MOST];
+    double room[10 * MOST];
 } fixture;
 
 /* Values of a product's operands: of both signs, all positive, or with a few large columns. */
@@ -74,9 +74,9 @@ static void right_products_pass(void **state)
         for (int i = 0; i < N_SIZES; i++)
             for (int of = 0; of < N_KINDS; of++) {
                 rc_gemm g = make(f, form, sizes[i], (kind)of);
-                rc_gemm_check_begin(&g, f->room);
+                rc_gemm_check_begin(&g, f->room, 2);
                 assert_int_equal(rc_gemm_run(&g, 2), RC_FAULT_NONE);
-                if (!rc_gemm_check_end(&g, f->room))
+                if (!rc_gemm_check_end(&g, f->room, 2))
                     fail_msg("form %d, %d x %d x %d, kind %d", form, (int)g.m, (int)g.n,
                              (int)g.k, of);
             }
@@ -148,10 +148,10 @@ static void wrong_products_are_found(void **state)
             for (int what = 0; what < N_DAMAGES; what++) {
                 rc_gemm g = make(f, form, sizes[i], SIGNED);
                 memcpy(before, f->c, sizeof f->c);
-                rc_gemm_check_begin(&g, f->room);
+                rc_gemm_check_begin(&g, f->room, 2);
                 assert_int_equal(rc_gemm_run(&g, 2), RC_FAULT_NONE);
                 harm(&g, before, (damage)what);
-                if (rc_gemm_check_end(&g, f->room))
+                if (rc_gemm_check_end(&g, f->room, 2))
                     fail_msg("form %d, %d x %d x %d: damage %d passes", form, (int)g.m,
                              (int)g.n, (int)g.k, what);
             }

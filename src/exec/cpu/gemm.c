@@ -152,12 +152,12 @@ void rc_gemm_call(const rc_call *call, const rc_gemm *gemm, int n_threads)
         const bool is_in_kernels_region = omp_get_level() > call->level;
         room =
             call->check + (is_in_kernels_region ? omp_get_thread_num() : 0) * call->check_room;
-        rc_gemm_check_begin(gemm, room);
+        rc_gemm_check_begin(gemm, room, n_threads);
     }
     const rc_fault_kind fault = rc_gemm_run(gemm, n_threads);
     if (fault != RC_FAULT_NONE)
         rc_fault_note(call->fault, fault);
-    else if (room && !rc_gemm_check_end(gemm, room))
+    else if (room && !rc_gemm_check_end(gemm, room, n_threads))
         rc_fault_note(call->fault, RC_FAULT_PRODUCT);
 }
 

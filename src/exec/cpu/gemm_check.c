@@ -23,29 +23,9 @@ RC_INLINE double sign_of(int64_t j)
     return (x ^ x >> 31) >> 33 & 1 ? 1.0 : -1.0;
 }
 
-/* Parts of the room. */
-typedef struct parts {
-    double *signs;   /* [n] */
-    double *br;      /* [k] b r */
-    double *before;  /* [m] beta c0 r, then also alpha a b r */
-    double *scale;   /* [m] */
-    double *squares; /* [m] of a's columns, where a is transposed */
-    double *norm;    /* [1] |b| */
-} parts;
-
-static parts split(const rc_gemm *g, double *room)
-{
-    return (parts){.signs = room,
-                   .br = room + g->n,
-                   .before = room + g->n + g->k,
-                   .scale = room + g->n + g->k + g->m,
-                   .squares = room + g->n + g->k + 2 * g->m,
-                   .norm = room + g->n + g->k + 3 * g->m};
-}
-
 int64_t rc_gemm_check_room(int64_t m, int64_t n, int64_t k)
 {
-    return n + k + 3 * m + 1;
+    return 1 + n + 2 * k + 6 * m;
 }
 
 typedef struct dot {
@@ -64,81 +44,120 @@ RC_CLONES static dot dot_row(const float *x, const double *r, int64_t n)
     return (dot){product, square};
 }
 
-/* to += by x; square += x^2 */
-RC_CLONES static void add_row(double *to, double *square, double by, const float *x, int64_t n)
+/* One operand of a product, [rows, columns], stored [columns, rows] where transposed. */
+typedef struct matrix {
+    const float *x;
+    int64_t ld, rows, columns;
+    bool is_transposed;
+} matrix;
+
+/* A vector, and beside it the squared norms of the rows that made it. */
+typedef struct image {
+    double *to, *squares;
+} image;
+
+static void rows_times(const matrix *m, const double *r, image out, int n_threads)
+{
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+    for (int64_t i = 0; i < m->rows; i++) {
+        dot d = dot_row(m->x + i * m->ld, r, m->columns);
+        out.to[i] = d.product;
+        out.squares[i] = d.square;
+    }
+}
+
+enum { BLOCK = 512 }; /* rows of a transposed matrix that one thread works on */
+
+RC_CLONES static void add_row(double *to, double *squares, double by, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t j = 0; j < n; j++) {
         to[j] += by * (double)x[j];
-        square[j] += (double)x[j] * (double)x[j];
+        squares[j] += (double)x[j] * (double)x[j];
     }
 }
 
-RC_CLONES static double add_row_norm(double *to, double by, const float *x, int64_t n)
+static void transposed_times(const matrix *m, const double *r, image out, int n_threads)
 {
-    double square = 0;
-#pragma omp simd reduction(+ : square)
-    for (int64_t j = 0; j < n; j++) {
-        to[j] += by * (double)x[j];
-        square += (double)x[j] * (double)x[j];
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+    for (int64_t first = 0; first < m->rows; first += BLOCK) {
+        const int64_t n = rc_min(BLOCK, m->rows - first);
+        for (int64_t i = first; i < first + n; i++)
+            out.to[i] = out.squares[i] = 0;
+        for (int64_t j = 0; j < m->columns; j++)
+            add_row(out.to + first, out.squares + first, r[j], m->x + j * m->ld + first, n);
     }
-    return square;
 }
 
-void rc_gemm_check_begin(const rc_gemm *g, double *room)
+/* m r, and |m_i|^2 of every row */
+static void times(const matrix *m, const double *r, image out, int n_threads)
 {
-    parts p = split(g, room);
+    if (m->is_transposed)
+        transposed_times(m, r, out, n_threads);
+    else
+        rows_times(m, r, out, n_threads);
+}
+
+/* Parts of the room. */
+typedef struct parts {
+    double *norm;             /* [1] |b| */
+    double *signs;            /* [n] r */
+    image br;                 /* [k] b r */
+    image before, abr, after; /* [m] c0 r, a b r, c r */
+} parts;
+
+static image take(double **room, int64_t n)
+{
+    image out = {*room, *room + n};
+    *room += 2 * n;
+    return out;
+}
+
+static parts split(const rc_gemm *g, double *room)
+{
+    parts p = {.norm = room, .signs = room + 1};
+    double *rest = p.signs + g->n;
+    p.br = take(&rest, g->k);
+    p.before = take(&rest, g->m);
+    p.abr = take(&rest, g->m);
+    p.after = take(&rest, g->m);
+    return p;
+}
+
+void rc_gemm_check_begin(const rc_gemm *g, double *room, int n_threads)
+{
+    const parts p = split(g, room);
+    const matrix b = {g->b, g->ldb, g->k, g->n, g->is_b_transposed};
+    const matrix c = {g->c, g->ldc, g->m, g->n, false};
     double square = 0;
     for (int64_t j = 0; j < g->n; j++)
         p.signs[j] = sign_of(j);
+    times(&b, p.signs, p.br, n_threads);
     for (int64_t t = 0; t < g->k; t++)
-        p.br[t] = 0;
-    for (int64_t j = 0; j < g->n && g->is_b_transposed; j++)
-        square += add_row_norm(p.br, p.signs[j], g->b + j * g->ldb, g->k);
-    for (int64_t t = 0; t < g->k && !g->is_b_transposed; t++) {
-        dot d = dot_row(g->b + t * g->ldb, p.signs, g->n);
-        p.br[t] = d.product;
-        square += d.square;
-    }
+        square += p.br.squares[t];
     *p.norm = sqrt(square);
-    for (int64_t i = 0; i < g->m; i++) {
-        p.before[i] = p.scale[i] = p.squares[i] = 0;
-        if (g->beta == 0)
-            continue;
-        dot d = dot_row(g->c + i * g->ldc, p.signs, g->n);
-        p.before[i] = (double)g->beta * d.product;
-        p.scale[i] = fabs((double)g->beta) * sqrt(d.square);
-    }
+    if (g->beta != 0)
+        times(&c, p.signs, p.before, n_threads);
 }
 
-/* before += alpha a (b r), scale += |alpha| |a_i| |b| */
-static void add_product(const rc_gemm *g, const parts *p)
+bool rc_gemm_check_end(const rc_gemm *g, double *room, int n_threads)
 {
-    const double alpha = (double)g->alpha;
-    if (!g->is_a_transposed) {
-        for (int64_t i = 0; i < g->m; i++) {
-            dot d = dot_row(g->a + i * g->lda, p->br, g->k);
-            p->before[i] += alpha * d.product;
-            p->scale[i] += fabs(alpha) * sqrt(d.square) * *p->norm;
+    const parts p = split(g, room);
+    const matrix a = {g->a, g->lda, g->m, g->k, g->is_a_transposed};
+    const matrix c = {g->c, g->ldc, g->m, g->n, false};
+    const double alpha = (double)g->alpha, beta = (double)g->beta, limit = tolerance(g->k);
+    times(&a, p.br.to, p.abr, n_threads);
+    times(&c, p.signs, p.after, n_threads);
+    for (int64_t i = 0; i < g->m; i++) {
+        double wanted = alpha * p.abr.to[i],
+               scale = fabs(alpha) * sqrt(p.abr.squares[i]) * *p.norm;
+        if (beta != 0) {
+            wanted += beta * p.before.to[i];
+            scale += fabs(beta) * sqrt(p.before.squares[i]);
         }
-        return;
-    }
-    for (int64_t t = 0; t < g->k; t++)
-        add_row(p->before, p->squares, alpha * p->br[t], g->a + t * g->lda, g->m);
-    for (int64_t i = 0; i < g->m; i++)
-        p->scale[i] += fabs(alpha) * sqrt(p->squares[i]) * *p->norm;
-}
-
-bool rc_gemm_check_end(const rc_gemm *g, double *room)
-{
-    parts p = split(g, room);
-    const double limit = tolerance(g->k);
-    add_product(g, &p);
-    for (int64_t i = 0; i < g->m; i++) {
-        if (!(p.scale[i] < (double)FLT_MAX))
+        if (!(scale < (double)FLT_MAX))
             continue; /* infinite operands, or results: the loss tells */
-        dot d = dot_row(g->c + i * g->ldc, p.signs, g->n);
-        if (!(fabs(d.product - p.before[i]) <= limit * p.scale[i] + (double)FLT_MIN))
+        if (!(fabs(p.after.to[i] - wanted) <= limit * scale + (double)FLT_MIN))
             return false;
     }
     return true;

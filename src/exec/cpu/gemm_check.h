@@ -14,8 +14,8 @@
 int64_t rc_gemm_check_room(int64_t m, int64_t n, int64_t k);
 
 /* Before the product: b r, and what c0 adds. `room` as above, kept until rc_gemm_check_end. */
-void rc_gemm_check_begin(const rc_gemm *gemm, double *room);
+void rc_gemm_check_begin(const rc_gemm *gemm, double *room, int n_threads);
 /* After it: does every row of c hold the product? */
-bool rc_gemm_check_end(const rc_gemm *gemm, double *room);
+bool rc_gemm_check_end(const rc_gemm *gemm, double *room, int n_threads);
 
 #endif
