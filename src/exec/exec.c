@@ -370,7 +370,8 @@ rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *
 {
     *loss = (double)NAN;
     RC_TRY(load_inputs(run, batch, err));
-    run->is_training = run->is_watched = false;
+    run->is_training = false;
+    run->is_watched = false;
     RC_TRY(run_range(run, run->schedule->micro_first, run->schedule->forward_last, 0, err));
     *loss = loss_of(run);
     return RC_OK;

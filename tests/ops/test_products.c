@@ -7,6 +7,7 @@
 #include "exec/cpu/team.h"
 #include "exec/cpu/workspace.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -228,6 +229,44 @@ static void what_does_not_fit_comes_from_the_host_and_is_counted(void **state)
     free(w);
 }
 
+/* ---- a host without memory ---- */
+
+static bool
+    is_refusing; /* what is aligned to more than a cache line: the library's working memory */
+
+/* In the place of the C library's, for this program. */
+RC_API int posix_memalign(void **out, size_t align, size_t bytes);
+RC_API int posix_memalign(void **out, size_t align, size_t bytes)
+{
+    if (is_refusing && align > 64)
+        return ENOMEM;
+    *out = aligned_alloc(align, (bytes + align - 1) / align * align);
+    return *out ? 0 : ENOMEM;
+}
+
+/* The library without a workspace and a host that refuses: a fault is told, or the product is right. */
+static void a_refused_product_is_told(void **state)
+{
+    fixture *f = *state;
+    int n_faults = 0;
+    for (int form = 0; form < 3; form++)
+        for (int i = 0; i < N_SIZES; i++)
+            for (int n_threads = 1; n_threads <= 2; n_threads++) {
+                rc_gemm g = make(f, form, sizes[i], SIGNED);
+                rc_fault fault = {0};
+                rc_call call = {.fault = &fault, .check = f->room};
+                is_refusing = true;
+                rc_gemm_call(&call, &g, n_threads);
+                is_refusing = false;
+                if (fault.kind == RC_FAULT_NONE)
+                    continue; /* and the check has passed */
+                assert_int_equal(fault.kind, RC_FAULT_LIBRARY_MEMORY);
+                n_faults++;
+            }
+    if (rc_gemm_has_workspace())
+        assert_true(n_faults > 0); /* else nothing was tried here */
+}
+
 static int open_library(void **state)
 {
     *state = malloc(sizeof(fixture));
@@ -246,6 +285,7 @@ int main(void)
         cmocka_unit_test(right_products_pass),
         cmocka_unit_test(wrong_products_are_found),
         cmocka_unit_test(blocks_do_not_overlap_and_come_back),
+        cmocka_unit_test(a_refused_product_is_told),
         cmocka_unit_test(what_does_not_fit_comes_from_the_host_and_is_counted),
     };
     return cmocka_run_group_tests(tests, open_library, close_library);

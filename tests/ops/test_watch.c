@@ -160,6 +160,60 @@ static void a_build_that_calls_no_kernel_touches_nothing(void **state)
     }
 }
 
+/* An arena larger than what kernels reach into is not called touched. */
+static void touched_is_measured_not_planned(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < LAW_N_MODELS; m++) {
+        rc_arena *mem = rc_arena_open();
+        rc_graph *graph = law_graph(&law_models[m], "unfused", mem);
+        rc_schedule *schedule = law_schedule(graph, "full/block/1", 2, mem), roomy = *schedule;
+        rc_error err = {0};
+        int64_t touched;
+        roomy.arena_bytes += 1 << 20;
+        law_check(step_on(&rc_backend_cpu, &roomy, &err, &touched), &err);
+        assert_int_equal(touched, schedule->arena_bytes);
+        rc_arena_close(mem);
+    }
+}
+
+static void find_no_memory(const rc_call *call)
+{
+    rc_fault_note(call->fault, RC_FAULT_LIBRARY_MEMORY);
+}
+
+/* Also after the watched micro-batch, and in an evaluation. */
+static void a_fault_is_an_error_at_any_step(void **state)
+{
+    (void)state;
+    rc_backend backend = rc_backend_cpu;
+    rc_arena *mem = rc_arena_open();
+    rc_graph *graph = law_graph(&law_models[0], "fused", mem);
+    rc_schedule *schedule = law_schedule(graph, "none", 1, mem);
+    for (int is_evaluation = 0; is_evaluation < 2; is_evaluation++) {
+        rc_run *run;
+        rc_error err = {0};
+        double loss = 0;
+        int32_t tokens[MOST_TOKENS], targets[MOST_TOKENS];
+        fill_tokens(graph, tokens, targets);
+        rc_batch batch = {.tokens = tokens, .targets = targets, .step = 1};
+        backend.fwd[RC_OP_linear] = rc_backend_cpu.fwd[RC_OP_linear];
+        law_check(rc_run_open_on(&backend, schedule, &(rc_run_options){.n_micro_batches = 1},
+                                 &run, &err),
+                  &err);
+        rc_run_init_weights(run);
+        law_micro(run, tokens, targets, 0, 0);
+        backend.fwd[RC_OP_linear] = find_no_memory;
+        rc_code code = is_evaluation ? rc_run_eval(run, &batch, &loss, &err)
+                                     : rc_run_micro(run, &batch, &loss, &err);
+        assert_int_equal(code, RC_E_MEMORY);
+        assert_true(loss != loss); /* no number to go on with */
+        assert_non_null(strstr(err.msg, "finds no memory"));
+        rc_run_close(run);
+    }
+    rc_arena_close(mem);
+}
+
 /* The caller's threads: inside a region of its own, with another mode, with fewer than asked for. */
 static double loss_at(const rc_schedule *schedule)
 {
@@ -241,6 +295,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_skipped_or_partial_kernel_ends_the_run),
         cmocka_unit_test(a_build_that_calls_no_kernel_touches_nothing),
+        cmocka_unit_test(touched_is_measured_not_planned),
+        cmocka_unit_test(a_fault_is_an_error_at_any_step),
         cmocka_unit_test(any_team_gives_the_right_numbers),
         cmocka_unit_test(the_library_works_inside_its_scratch),
     };
