@@ -231,10 +231,11 @@ static rc_code read_theirs(const char *weights, rc_arena *mem, rc_config **their
     return rc_path_exists(path) ? read_own(path, mem, theirs, err) : RC_OK;
 }
 
-rc_code rc_train_agree(const rc_config *cfg, rc_arena *mem, rc_error *err)
+rc_code rc_train_agree(const rc_config *cfg, rc_arena *mem, bool *is_told, rc_error *err)
 {
     const char *resumed = NULL;
     rc_config *theirs;
+    *is_told = false;
     if (cfg->load)
         RC_TRY(rc_checkpoint_find(cfg->load, mem, &resumed, err));
     if (resumed || !cfg->pretrained_checkpoint)
@@ -244,5 +245,7 @@ rc_code rc_train_agree(const rc_config *cfg, rc_arena *mem, rc_error *err)
         return RC_OK;
     pair of = {.run = cfg, .theirs = theirs, .mem = mem};
     RC_TRY(compare_fields(&of, fields, N_FIELDS, err));
-    return compare_rope(&of, err);
+    RC_TRY(compare_rope(&of, err));
+    *is_told = true;
+    return RC_OK;
 }

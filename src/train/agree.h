@@ -9,10 +9,11 @@
  *
  * takes   cfg  a run's, of which a graph was made; where it resumes, starts from no weights, or from
  *              some without such a file, all is well
+ * gives   *is_told  there is such a file, and it agrees
  * errors  RC_E_INPUT naming the first setting of the function that differs, with both values and
  *         places; RC_E_UNSUPPORTED where that config.json is none the engine computes
  */
 RC_MUST_CHECK
-rc_code rc_train_agree(const rc_config *cfg, rc_arena *mem, rc_error *err);
+rc_code rc_train_agree(const rc_config *cfg, rc_arena *mem, bool *is_told, rc_error *err);
 
 #endif

@@ -128,7 +128,12 @@ static rc_code place_weights(rc_training *training, const char **origin, rc_erro
         path = path ? path : cfg->pretrained_checkpoint;
         RC_TRY(rc_weights_start_from(path, training->weights, training->n_weights,
                                      training->mem, err));
-        return rc_arena_printf(training->mem, origin, err, "weights from %s", path);
+        return rc_arena_printf(
+            training->mem, origin, err, "weights from %s%s", path,
+            training->is_function_told
+                ? ""
+                : " (no config.json beside them says of which function; names "
+                  "and shapes fit)");
     }
     rc_run_init_weights(training->run);
     return rc_arena_printf(training->mem, origin, err, "weights from seed %" PRId64 "%s%s",

@@ -69,7 +69,7 @@ static rc_code open_training(rc_training *training, rc_error *err)
     RC_TRY(rc_train_settings_make(training->cfg, &training->set, err));
     RC_TRY(rc_lr_make(training->cfg, set->n_global, &training->lr, err));
     RC_TRY(plan_memory(training, err));
-    RC_TRY(rc_train_agree(training->cfg, training->mem, err));
+    RC_TRY(rc_train_agree(training->cfg, training->mem, &training->is_function_told, err));
     RC_TRY(order_data(training, err));
     RC_TRY(rc_training_identity(training, err));
     RC_TRY(RC_NEW(training->mem, &training->tokens, set->b * set->s, err));

@@ -28,7 +28,8 @@ struct rc_training {
     rc_dataset *train;
     rc_dataset *valid; /* NULL: nothing is evaluated */
 
-    rc_run *run; /* from the first step on */
+    bool is_function_told; /* by a file beside the weights that it starts from */
+    rc_run *run;           /* from the first step on */
     rc_weight *weights, *moments;
     size_t n_weights, n_moments;
     rc_state state;

@@ -148,7 +148,9 @@ static void weights_are_of_the_function_that_runs(void **state)
         snprintf(text, sizeof text, "{%s%s}", llama_theirs, row->theirs);
         write_text(folder, "config.json", text);
         const rc_config *cfg = read_run(llama_run, row->run, i % 2 ? weights : folder, mem);
-        rc_code code = rc_train_agree(cfg, mem, &err);
+        bool is_told;
+        rc_code code = rc_train_agree(cfg, mem, &is_told, &err);
+        assert_int_equal(is_told, code == RC_OK);
         bool is_right = row->said ? code != RC_OK && strstr(err.msg, row->said) : code == RC_OK;
         if (!is_right)
             fail_msg("%s, %s: code %d, %s", row->theirs, row->run, (int)code, err.msg);
@@ -160,7 +162,9 @@ static void weights_are_of_the_function_that_runs(void **state)
     snprintf(text, sizeof text, "%s/config.json", folder);
     assert_int_equal(remove(text), 0);
     rc_arena *mem = rc_arena_open(); /* without one nothing is known, and nothing is refused */
-    assert_ok(rc_train_agree(read_run(llama_run, "", folder, mem), mem, NULL));
+    bool is_told;
+    assert_ok(rc_train_agree(read_run(llama_run, "", folder, mem), mem, &is_told, NULL));
+    assert_false(is_told);
     rc_arena_close(mem);
     assert_int_equal(remove(folder), 0);
 }
@@ -202,7 +206,9 @@ static void own_checkpoints_are_of_the_function_that_runs(void **state)
         write_text(iteration, "state.json", text);
         const rc_config *cfg =
             read_run(llama_run, cases[i / 2].run, i % 2 ? iteration : folder, mem);
-        rc_code code = rc_train_agree(cfg, mem, &err);
+        bool is_told;
+        rc_code code = rc_train_agree(cfg, mem, &is_told, &err);
+        assert_int_equal(is_told, code == RC_OK);
         const char *said = cases[i / 2].said;
         if (said ? code != RC_E_INPUT || !strstr(err.msg, said) : code != RC_OK)
             fail_msg("%s: code %d, %s", cases[i / 2].identity, (int)code, err.msg);
@@ -227,7 +233,9 @@ static void any_config_beside_weights_is_judged(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         rc_arena *mem = rc_arena_open();
         write_text(folder, "config.json", texts[i]);
-        rc_code code = rc_train_agree(read_run(llama_run, "", folder, mem), mem, NULL);
+        bool is_told;
+        const rc_config *cfg = read_run(llama_run, "", folder, mem);
+        rc_code code = rc_train_agree(cfg, mem, &is_told, NULL);
         assert_true(code == RC_E_INPUT || code == RC_E_UNSUPPORTED);
         rc_arena_close(mem);
     }
