@@ -5,11 +5,11 @@
 # one fails: first the one that should, then the quick ones, then everything else that needs no peer. A fault that no test
 # sees has survived, and so has the claim that the tests prove what it breaks.
 #
-# PATTERN (a grep -Ei expression) chooses faults by description or file. Exit 0: all were caught.
+# PATTERN (a grep -Ei expression) chooses faults by description or file; RC_MUTANTS names another table. Exit 0: all were caught.
 # 1: one survived, or is stale: its text does not occur exactly once, or it does not compile.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD work=$PWD/build/mutants pattern=${1:-.} jobs=${JOBS:-$(nproc)}
+root=$PWD work=$PWD/build/mutants table=${RC_MUTANTS:-tools/mutants.txt} pattern=${1:-.} jobs=${JOBS:-$(nproc)}
 tree=$work/tree build=$work/tree/build
 mkdir -p "$tree"
 
@@ -83,7 +83,7 @@ try() { # uses what, file, seen_by, old, new
     fi
     printf '%s' "${text/"$old"/"$new"}" >"$tree/$file"
     found=$(judge "$seen_by")
-    cp "$root/$file" "$tree/$file"
+    printf '%s' "$text" >"$tree/$file"
     case $found in
     '')
         n_survived=$((n_survived + 1))
@@ -116,7 +116,7 @@ while IFS= read -r line || [ -n "$line" ]; do
     '- '*) old=$old${old:+$'\n'}${line#'- '} ;;
     '+ '*) new=$new${new:+$'\n'}${line#'+ '} ;;
     esac
-done <tools/mutants.txt
+done <"$table"
 try
 printf '\n%d faults: %d killed, %d survived, %d stale\n' $((n_killed + n_survived + n_stale)) \
     "$n_killed" "$n_survived" "$n_stale"

@@ -86,13 +86,17 @@ static void norm_above_the_clip_is_brought_down_to_it(void **state)
             double told = step_update(&run, &update);
             assert_true(fabs(told - norm) <= 1e-9 * norm); /* as it was before clipping */
             const float *handed = law_copy(&run, LAW_MOMENT1);
+            const float *square = law_copy(&run, LAW_MOMENT2);
             const float factor = (float)(update.clip_grad / (told + 1e-6));
             assert_true(factor < 1);
-            for (int64_t e = 0; e < law_count(&run); e++)
+            for (int64_t e = 0; e < law_count(&run); e++) {
+                double right = (1 - plain.beta2) * (double)handed[e] * (double)handed[e];
+                assert_true(fabs((double)square[e] - right) <= 8 * law_unit * right + 1e-36);
                 if (handed[e] != grad[e] * factor)
                     fail_msg("%s: AdamW was handed %.9g for %.9g, factor %.9g",
                              law_models[m].name, (double)handed[e], (double)grad[e],
                              (double)factor);
+            }
             assert_memory_equal(grad, law_copy(&run, LAW_GRAD),
                                 (size_t)law_count(&run) * sizeof *grad);
             law_close(&run);

@@ -173,6 +173,51 @@ static void every_kind_of_dropout_shows_in_the_loss(void **state)
         }
 }
 
+/* ---- initial weights ---- */
+
+/* Each normal weight has its own stream, with the mean and deviation that its row says; another seed
+ * gives others, the same seed the same. */
+static void initial_weights_are_independent_streams(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < LAW_N_MODELS; m++) {
+        int n_params;
+        law_run runs[] = {law_open(&law_models[m], &(law_options){.seed = 1}),
+                          law_open(&law_models[m], &(law_options){.seed = 1}),
+                          law_open(&law_models[m], &(law_options){.seed = 1 + (1ull << 32)})};
+        const rc_run_param *params = rc_run_params(runs[0].run, &n_params);
+        const rc_run_param *same = rc_run_params(runs[1].run, &n_params);
+        const rc_run_param *others = rc_run_params(runs[2].run, &n_params);
+        for (int i = 0; i < n_params; i++) {
+            const rc_tensor *tensor = params[i].tensor;
+            const float *x = params[i].weight;
+            assert_memory_equal(x, same[i].weight, (size_t)tensor->bytes);
+            if (tensor->init != RC_INIT_NORMAL)
+                continue;
+            assert_memory_not_equal(x, others[i].weight, 64);
+            double sum = 0, squares = 0, n = (double)tensor->n_used, std = tensor->init_std;
+            for (int64_t e = 0; e < tensor->n_used; e++) {
+                sum += (double)x[e];
+                squares += (double)x[e] * (double)x[e];
+            }
+            assert_true(fabs(sum / n) <= 6 * std / sqrt(n));
+            assert_true(fabs(squares / n / (std * std) - 1) <= 6 * sqrt(2 / n));
+            for (int j = 0; j < i; j++) {
+                const float *y = params[j].weight;
+                if (params[j].tensor->init != RC_INIT_NORMAL)
+                    continue;
+                double ratio = params[j].tensor->init_std / std;
+                for (int e = 0; e < 8;
+                     e++) /* streams of one shape differ in their first numbers */
+                    if (fabs((double)x[e] * ratio - (double)y[e]) <= 1e-6 * fabs((double)y[e]))
+                        fail_msg("%s starts as %s", tensor->name, params[j].tensor->name);
+            }
+        }
+        for (int i = 0; i < 3; i++)
+            law_close(&runs[i]);
+    }
+}
+
 /* ---- the kernels' own output ---- */
 
 enum { S = 64, N_ELEMENTS = S * S };
@@ -305,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_is_used_once),
         cmocka_unit_test(every_kind_of_dropout_shows_in_the_loss),
+        cmocka_unit_test(initial_weights_are_independent_streams),
         cmocka_unit_test(masks_are_independent_and_drop_their_share),
     };
     return cmocka_run_group_tests_name("draws", tests, NULL, NULL);

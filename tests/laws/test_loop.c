@@ -115,10 +115,12 @@ static void losses_told_are_means(void **state)
     memset(&record, 0, sizeof record);
     rc_train_result result = loop_train("train.eval_iters=2", &record);
     assert_int_equal(record.n_events, 7 + 4); /* evaluated after 2, 4, 6 and at the end */
+    static const int steps[] = {1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 7};
     for (int i = 0; i < record.n_events; i++) {
         const rc_train_event *event = &record.events[i];
         const int n = event->kind == RC_TRAIN_STEP ? 3 : 6;
         double sum = 0;
+        assert_int_equal(event->iteration, steps[i]);
         for (int k = 0; k < n; k++, at++) {
             assert_string_equal(record.calls[at].kind, n == 3 ? "micro" : "eval");
             sum += record.calls[at].value;

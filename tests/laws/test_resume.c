@@ -76,6 +76,20 @@ static void stopped_after_every_step_it_goes_on_as_if_it_was_not(void **state)
     }
 }
 
+/* Every save_interval steps and at the end, and at no other. */
+static void checkpoints_are_of_the_steps_that_were_asked_for(void **state)
+{
+    static loop_record record;
+    (void)state;
+    memset(&record, 0, sizeof record);
+    loop_train(loop_line("every", false, "checkpoint.save_interval=3"), &record);
+    for (int k = 0; k <= N_STEPS + 1; k++) {
+        char path[120];
+        snprintf(path, sizeof path, "%s/every/iter_%07d/state.json", loop_folder, k);
+        assert_true((access(path, F_OK) == 0) == (k == 3 || k == 6 || k == 7));
+    }
+}
+
 /* A checkpoint of a run that is done is the last step's: nothing is left to do. */
 static void finished_run_takes_no_step(void **state)
 {
@@ -132,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_at_any_step_it_goes_on_as_if_it_was_not),
         cmocka_unit_test(stopped_after_every_step_it_goes_on_as_if_it_was_not),
+        cmocka_unit_test(checkpoints_are_of_the_steps_that_were_asked_for),
         cmocka_unit_test(finished_run_takes_no_step),
         cmocka_unit_test(another_micro_batch_goes_on_with_new_samples_and_draws),
     };
