@@ -211,7 +211,7 @@ static inline rc_train_result loop_train(const char *line, loop_record *record)
 {
     rc_error err = {0};
     rc_arena *mem = rc_arena_open();
-    rc_train_result result;
+    rc_train_result result = {0};
     rc_train_watch watch = {loop_see, loop_wants_stop, record};
     loop_current = record;
     rc_code code = rc_training_open(loop_config(line, mem), mem, &record->training, &err);
