@@ -8,7 +8,11 @@ import json
 import random
 import subprocess
 import sys
+import typing
 import warnings
+
+if not hasattr(typing, "override"):
+    typing.override = lambda function: function  # Python before 3.12
 
 PARSER_RULES = {"unknown-key", "argument-not-listed", "argument-gone", "argument-choice",
                 "recompute-granularity-unknown", "recompute-method-unknown", "graph-module-unknown"}

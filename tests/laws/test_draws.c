@@ -175,8 +175,16 @@ static void every_kind_of_dropout_shows_in_the_loss(void **state)
 
 /* ---- initial weights ---- */
 
-/* Each normal weight has its own stream, with the mean and deviation that its row says; another seed
- * gives others, the same seed the same. */
+/* Megatron's init_method_std, and for what ends a residual branch that over sqrt(2 layers)
+ * (megatron/core/utils.py, scaled_init_method_normal). */
+static double deviation_of(const char *name, int64_t n_layers)
+{
+    bool ends_branch = strstr(name, "linear_proj.weight") || strstr(name, "linear_fc2.weight");
+    return ends_branch ? 0.02 / sqrt(2.0 * (double)n_layers) : 0.02;
+}
+
+/* Each normal weight has its own stream, with mean 0 and its deviation; another seed gives others, the
+ * same seed the same. */
 static void initial_weights_are_independent_streams(void **state)
 {
     (void)state;
@@ -195,7 +203,8 @@ static void initial_weights_are_independent_streams(void **state)
             if (tensor->init != RC_INIT_NORMAL)
                 continue;
             assert_memory_not_equal(x, others[i].weight, 64);
-            double sum = 0, squares = 0, n = (double)tensor->n_used, std = tensor->init_std;
+            double sum = 0, squares = 0, n = (double)tensor->n_used;
+            double std = deviation_of(tensor->name, runs[0].graph->dims.L);
             for (int64_t e = 0; e < tensor->n_used; e++) {
                 sum += (double)x[e];
                 squares += (double)x[e] * (double)x[e];
