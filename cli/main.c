@@ -1,9 +1,10 @@
 /* main.c — finds the row in commands.def, parses the command line, runs, maps codes to status. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 /* SIGXFSZ */
 #include "cli.h"
 
 #include "base/text.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,11 +66,27 @@ static void start_with_short_spins(char **argv)
         execv("/proc/self/exe", argv); /* where that fails things are only slower */
 }
 
+static void on_limit(int number)
+{
+    (void)number;
+}
+
+/* A file that passes RLIMIT_FSIZE is then an error of its write, not the end of the process without a
+ * word. A handler, not SIG_IGN: commands that are launched do not inherit it. */
+static void survive_file_limit(void)
+{
+    struct sigaction before, action = {.sa_handler = on_limit, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+        sigaction(SIGXFSZ, &action, NULL);
+}
+
 static int run_command(const rc_command *command, int argc, char **argv)
 {
     rc_error err = {0};
     int status = 0;
     rc_catch_bus_errors();
+    survive_file_limit();
     rc_arena *mem = rc_arena_open();
     if (!mem) {
         fprintf(stderr, "recompute: the host is out of memory\n");

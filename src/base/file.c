@@ -1,5 +1,5 @@
 /* file.c — whole files in, whole files out: atomically, with clear errors. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* flock */
 #include "base/file.h"
 
 #include "base/open.h"
@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static rc_where in_file(const char *path)
@@ -162,16 +164,29 @@ rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err)
 {
     const bool has_tmp = file->tmp_path[0] != '\0';
-    bool is_written = fflush(file->to) == 0 && !ferror(file->to);
-    is_written = is_written && (!has_tmp || fsync(fileno(file->to)) == 0);
-    is_written = fclose(file->to) == 0 && is_written;
+    errno = EIO; /* of a write that failed long ago the reason is gone */
+    bool is_written = !ferror(file->to) && fflush(file->to) == 0 &&
+                      (!has_tmp || fsync(fileno(file->to)) == 0);
+    int why = errno; /* of the first that failed, not of what follows it */
+    if (fclose(file->to) != 0 && is_written) {
+        is_written = false;
+        why = errno;
+    }
     file->to = NULL;
     if (is_written && (!has_tmp || rename(file->tmp_path, file->path) == 0))
         return RC_OK;
+    if (!is_written)
+        errno = why;
     rc_code code = write_failed(file->path, err);
     if (has_tmp)
         unlink(file->tmp_path);
     return code;
+}
+
+rc_code rc_out_file_write(rc_out_file *file, const void *bytes, size_t n_bytes, rc_error *err)
+{
+    return fwrite(bytes, 1, n_bytes, file->to) == n_bytes ? RC_OK
+                                                          : write_failed(file->path, err);
 }
 
 void rc_out_file_abort(rc_out_file *file)
@@ -230,6 +245,43 @@ bool rc_path_exists(const char *path)
     return stat(path, &info) == 0;
 }
 
+bool rc_path_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Some file systems cannot sync a directory and say so; they keep their own order. */
+rc_code rc_path_sync_directory(const char *path, rc_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return io_failed("open", path, err);
+    bool is_synced = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
+    rc_code code = is_synced ? RC_OK : io_failed("write the directory to its disk", path, err);
+    close(fd);
+    return code;
+}
+
+/* Makes one directory, and its name durable. `path` ends behind its last part. */
+static rc_code make_part(char *path, const char *whole, rc_error *err)
+{
+    if (mkdir(path, 0777) != 0) {
+        int why = errno;
+        if (rc_path_is_directory(path))
+            return RC_OK;
+        errno = why;
+        return io_failed("make the directory", whole, err);
+    }
+    char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return rc_path_sync_directory(slash ? "/" : ".", err);
+    *slash = '\0';
+    rc_code code = rc_path_sync_directory(path, err);
+    *slash = '/';
+    return code;
+}
+
 rc_code rc_path_make_directory(const char *path, rc_error *err)
 {
     char part[4096];
@@ -242,8 +294,7 @@ rc_code rc_path_make_directory(const char *path, rc_error *err)
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && !rc_path_is_directory(part))
-            return io_failed("make the directory", path, err);
+        RC_TRY(make_part(part, path, err));
     }
     return RC_OK;
 }
@@ -256,6 +307,51 @@ rc_code rc_path_rename(const char *from, const char *to, rc_error *err)
 rc_code rc_path_remove(const char *path, rc_error *err)
 {
     return remove(path) == 0 || errno == ENOENT ? RC_OK : io_failed("remove", path, err);
+}
+
+rc_code rc_path_list(const char *path, rc_arena *mem, const char ***names, size_t *n,
+                     rc_error *err)
+{
+    size_t room = 0;
+    rc_code code = RC_OK;
+    DIR *folder = opendir(path);
+    *names = NULL;
+    *n = 0;
+    if (!folder)
+        return io_failed("open", path, err);
+    for (const struct dirent *entry; code == RC_OK && (entry = readdir(folder));) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        code = RC_GROW(mem, names, *n, &room, *n + 1, err);
+        if (code == RC_OK)
+            code = rc_arena_copy(mem, name, strlen(name), &(*names)[(*n)++], err);
+    }
+    closedir(folder);
+    return code;
+}
+
+rc_code rc_path_lock(const char *path, int wait_ms, int *fd, bool *is_locked, rc_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000000};
+    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0)
+        return io_failed("open", path, err);
+    for (int waited = 0;; waited += 20) {
+        *is_locked = flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (*is_locked || waited >= wait_ms || nanosleep(&pause, NULL) != 0)
+            break;
+    }
+    if (!*is_locked)
+        rc_path_unlock(fd);
+    return RC_OK;
+}
+
+void rc_path_unlock(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 rc_code rc_path_remove_folder(const char *path, rc_error *err)

@@ -48,6 +48,9 @@ typedef struct rc_out_file {
 } rc_out_file;
 RC_MUST_CHECK
 rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err);
+/* Writes now what a stream would only say when it is committed: the reason, where it fails. */
+RC_MUST_CHECK
+rc_code rc_out_file_write(rc_out_file *file, const void *bytes, size_t n_bytes, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err);
 void rc_out_file_abort(rc_out_file *file);
@@ -64,9 +67,28 @@ rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error 
 bool rc_path_is_directory(const char *path);
 bool rc_path_is_link(const char *path); /* symbolic, itself */
 bool rc_path_exists(const char *path);
-/* Makes a directory and its parents; an existing one is fine. */
+bool rc_path_is_same(const char *a,
+                     const char *b); /* both exist and are one file or directory */
+/* Makes the names in a directory durable: what was made, renamed or removed in it. */
+RC_MUST_CHECK
+rc_code rc_path_sync_directory(const char *path, rc_error *err);
+/* The names in a directory, in no order. */
+RC_MUST_CHECK
+rc_code rc_path_list(const char *path, rc_arena *mem, const char ***names, size_t *n,
+                     rc_error *err);
+/* Makes a directory and its parents, durably; an existing one is fine. */
 RC_MUST_CHECK
 rc_code rc_path_make_directory(const char *path, rc_error *err);
+/**
+ * Keeps other processes that ask for the same directory out, until it is unlocked or this one ends.
+ *
+ * takes   wait_ms     how long to wait for another one, which may be about to end
+ * gives   *is_locked  false where another holds it; true also on file systems without locks
+ *         *fd         to be unlocked; -1 where it is not locked
+ */
+RC_MUST_CHECK
+rc_code rc_path_lock(const char *path, int wait_ms, int *fd, bool *is_locked, rc_error *err);
+void rc_path_unlock(int *fd);
 RC_MUST_CHECK
 rc_code rc_path_rename(const char *from, const char *to, rc_error *err);
 /* Removes a file or an empty directory; a missing one is fine. */

@@ -6,6 +6,7 @@
  */
 #include "read/safetensors.h"
 
+#include "base/checksum.h"
 #include "base/num.h"
 #include "base/text.h"
 
@@ -135,6 +136,35 @@ static rc_code check_cover(const header *from, const rc_safetensors *file, rc_er
     return RC_OK;
 }
 
+/* All tensors have a checksum, or none has: where one is missing, its name was damaged. */
+static rc_code read_checksums(const header *from, const json_t *metadata, rc_safetensors *file,
+                              rc_error *err)
+{
+    static const char prefix[] = "crc32.";
+    const char *key;
+    json_t *value;
+    size_t n_keys = 0;
+    json_object_foreach((json_t *)(uintptr_t)metadata, key, value) n_keys +=
+        strncmp(key, prefix, sizeof prefix - 1) == 0;
+    for (size_t i = 0; n_keys > 0 && i < file->n; i++) {
+        rc_file_tensor *tensor = &file->at[i];
+        rc_mark mark = rc_arena_mark(from->mem);
+        RC_TRY(rc_arena_printf(from->mem, &key, err, "%s%s", prefix, tensor->name));
+        const char *text = json_string_value(json_object_get(metadata, key));
+        rc_arena_rewind(from->mem, mark);
+        if (!text)
+            return bad(from, tensor->name, "has no checksum and others have", err);
+        if (!rc_crc32_parse(text, strlen(text), &tensor->crc32))
+            return bad(from, tensor->name, "has a checksum that is not 8 hex digits", err);
+        tensor->has_crc32 = true;
+        file->n_checked++;
+    }
+    if (n_keys > file->n_checked)
+        return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = from->path},
+                       "has %zu checksums for %zu tensors; it is damaged", n_keys, file->n);
+    return RC_OK;
+}
+
 static rc_code read_tensors(const header *from, json_t *root, rc_safetensors *file,
                             rc_error *err)
 {
@@ -152,6 +182,7 @@ static rc_code read_tensors(const header *from, json_t *root, rc_safetensors *fi
     }
     if (file->n > 0)
         qsort(file->at, file->n, sizeof *file->at, by_place);
+    RC_TRY(read_checksums(from, json_object_get(root, "__metadata__"), file, err));
     return check_cover(from, file, err);
 }
 
@@ -202,6 +233,36 @@ void rc_safetensors_close(rc_safetensors *file)
     if (file->map.at)
         rc_map_close(&file->map);
     file->n = 0;
+}
+
+rc_code rc_safetensors_verify(const rc_safetensors *file, int n_threads, rc_file_seal *seal,
+                              rc_error *err)
+{
+    const unsigned char *start = file->map.at;
+    int64_t n_data = 0;
+    uint32_t all = 0;
+    char safe[160], was[RC_CRC32_DIGITS + 1], is[RC_CRC32_DIGITS + 1];
+    if (file->n_checked == 0 && !seal)
+        return RC_OK;
+    for (size_t i = 0; i < file->n; i++)
+        n_data += file->at[i].n_bytes;
+    if (seal)
+        all = rc_crc32(0, start, file->map.n_bytes - (size_t)n_data);
+    for (size_t i = 0; i < file->n; i++) {
+        const rc_file_tensor *tensor = &file->at[i];
+        uint32_t crc32 = rc_crc32_of(tensor->at, (size_t)tensor->n_bytes, n_threads);
+        if (tensor->has_crc32 && crc32 != tensor->crc32)
+            return RC_FAIL(
+                err, RC_E_INPUT, (rc_where){.file = file->path},
+                "tensor %s was damaged after it was written: its checksum is %s, that "
+                "of its data %s",
+                rc_text_printable(tensor->name, strlen(tensor->name), safe, sizeof safe),
+                rc_crc32_print(tensor->crc32, was), rc_crc32_print(crc32, is));
+        all = rc_crc32_join(all, crc32, tensor->n_bytes);
+    }
+    if (seal)
+        *seal = (rc_file_seal){.n_bytes = (int64_t)file->map.n_bytes, .crc32 = all};
+    return RC_OK;
 }
 
 const rc_file_tensor *rc_safetensors_find(const rc_safetensors *file, const char *name)

@@ -2,7 +2,8 @@
  *
  * A file is u64 n (little-endian) | n bytes of JSON | data. The JSON is one object: name ->
  * {"dtype": "F32", "shape": [..], "data_offsets": [begin, end)} relative to the data, and
- * optionally "__metadata__": {string: string}.
+ * optionally "__metadata__": {string: string}. In files of ours that holds, for every tensor,
+ * "crc32.NAME": the CRC-32 of its data in 8 hex digits, lower case.
  */
 #ifndef RC_READ_SAFETENSORS_H
 #define RC_READ_SAFETENSORS_H
@@ -40,6 +41,8 @@ typedef struct rc_file_tensor {
     int64_t dims[RC_TENSOR_MAX_DIMS];
     const void *at; /* into the mapping, or what is to be written; may be unaligned when read */
     int64_t n_bytes;
+    bool has_crc32; /* the file says what the data's CRC-32 was when it was written */
+    uint32_t crc32;
 } rc_file_tensor;
 
 typedef struct rc_safetensors {
@@ -47,7 +50,15 @@ typedef struct rc_safetensors {
     rc_map map;
     rc_file_tensor *at; /* in the order of the data */
     size_t n;
+    size_t
+        n_checked; /* tensors with a checksum: all, or none in files of others and older ones */
 } rc_safetensors;
+
+/* What a file was when it was written. */
+typedef struct rc_file_seal {
+    int64_t n_bytes;
+    uint32_t crc32; /* of all its bytes */
+} rc_file_seal;
 
 /**
  * Opens a file and checks all of its header.
@@ -61,6 +72,17 @@ RC_MUST_CHECK
 rc_code rc_safetensors_open(const char *path, rc_arena *mem, rc_safetensors *out,
                             rc_error *err);
 void rc_safetensors_close(rc_safetensors *file);
+
+/**
+ * Compares the data with the checksums that the file carries, where it does.
+ *
+ * gives   *seal  of the whole file as it is now; may be NULL
+ * errors  RC_E_INPUT naming the first tensor that was damaged
+ * cost    reads all of the data once; not at all without checksums and `seal`
+ */
+RC_MUST_CHECK
+rc_code rc_safetensors_verify(const rc_safetensors *file, int n_threads, rc_file_seal *seal,
+                              rc_error *err);
 
 /* The tensor of that name, or NULL. */
 const rc_file_tensor *rc_safetensors_find(const rc_safetensors *file, const char *name);
@@ -81,11 +103,17 @@ typedef struct rc_file_content {
 } rc_file_content;
 
 /**
- * Writes a file atomically, the tensors in the given order.
+ * Writes a file atomically, the tensors in the given order and with their checksums.
  *
- * takes   tmp  for the header; rewound
+ * takes   tmp    for the header; rewound
+ * gives   *seal  of the file
  * errors  RC_E_IO, RC_E_MEMORY, RC_E_RANGE
  */
+RC_MUST_CHECK
+rc_code rc_safetensors_write_sealed(const char *path, const rc_file_content *content,
+                                    int n_threads, rc_file_seal *seal, rc_arena *tmp,
+                                    rc_error *err);
+/* The same by one thread, for who does not ask for the seal. */
 RC_MUST_CHECK
 rc_code rc_safetensors_write(const char *path, const rc_file_content *content, rc_arena *tmp,
                              rc_error *err);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -170,6 +171,43 @@ static void full_device_is_an_error_not_a_short_file(void **state)
     assert_int_equal(empty_folder(), 0);
 }
 
+/* A stream that failed long before it is committed: its reason is gone, but something failed. */
+static void a_failed_write_is_told_with_a_reason(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    rc_out_file file;
+    rc_error err = {0};
+    assert_ok(rc_out_file_open("/dev/full", &file, NULL));
+    setvbuf(file.to, NULL, _IONBF, 0);
+    fputs("x", file.to);
+    assert_int_equal(rc_out_file_write(&file, "x", 1, &err), RC_E_IO);
+    assert_non_null(strstr(err.msg, "cannot write /dev/full: No space left"));
+    err = (rc_error){0};
+    errno = 0;
+    assert_int_equal(rc_out_file_commit(&file, &err), RC_E_IO);
+    assert_null(strstr(err.msg, "Success"));
+}
+
+static void a_locked_folder_is_locked_until_it_is_unlocked(void **state)
+{
+    (void)state;
+    int first, second;
+    bool is_locked;
+    assert_ok(rc_path_lock(folder, 0, &first, &is_locked, NULL));
+    assert_true(is_locked);
+    assert_ok(rc_path_lock(folder, 0, &second, &is_locked, NULL));
+    assert_false(is_locked);
+    assert_int_equal(second, -1);
+    rc_path_unlock(&first);
+    assert_ok(rc_path_lock(folder, 0, &second, &is_locked, NULL));
+    assert_true(is_locked);
+    rc_path_unlock(&second);
+    assert_int_equal(rc_path_lock("/nonexistent", 0, &second, &is_locked, &(rc_error){0}),
+                     RC_E_IO);
+}
+
 static void limits_directories_and_missing_files_are_named(void **state)
 {
     (void)state;
@@ -296,6 +334,8 @@ int main(void)
         cmocka_unit_test(what_is_no_regular_file_is_written_to_directly),
         cmocka_unit_test(the_end_of_a_file_names_it_where_the_writer_could_not_write),
         cmocka_unit_test(full_device_is_an_error_not_a_short_file),
+        cmocka_unit_test(a_failed_write_is_told_with_a_reason),
+        cmocka_unit_test(a_locked_folder_is_locked_until_it_is_unlocked),
         cmocka_unit_test(limits_directories_and_missing_files_are_named),
         cmocka_unit_test(bytes_that_were_cut_off_are_an_error),
         cmocka_unit_test(what_is_no_file_is_named),
