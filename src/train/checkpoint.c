@@ -1,25 +1,21 @@
 /* train/checkpoint.c — saves a run so that its continuation cannot be told from no stop at all.
  *
- * The files go to iter_NNNNNNN.tmp, which is renamed once all are on disk; the pointer file is
- * replaced after that. So whatever the pointer names is complete. An older checkpoint of the same
- * iteration is iter_NNNNNNN.old meanwhile.
+ * The order of a save; each step is on disk (fsync of the file, or of the directory whose names
+ * change) before the next begins:
+ *
+ *   1 iter_N.tmp is made    2 its files are written     3 iter_N, if there is one, becomes iter_N.old
+ *   4 iter_N.tmp becomes iter_N      5 the pointer file is replaced       6 iter_N.old is removed
+ *
+ * So whatever the pointer names is complete at every moment, whether the program is killed or the
+ * machine fails: iter_N, or between 3 and 4 iter_N.old.
  */
 #include "train/checkpoint.h"
 
 #include "base/num.h"
 #include "base/text.h"
 
-#include <recompute/read.h>
-
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
-
-enum { STATE_VERSION = 1 };
-static const char pointer_name[] = "latest_checkpointed_iteration.txt";
-static const char model_name[] = "model.safetensors";
-static const char optimizer_name[] = "optimizer.safetensors";
-static const char state_name[] = "state.json";
 
 static rc_code join(const char *folder, const char *name, rc_arena *mem, const char **out,
                     rc_error *err)
@@ -27,204 +23,228 @@ static rc_code join(const char *folder, const char *name, rc_arena *mem, const c
     return rc_arena_printf(mem, out, err, "%s/%s", folder, name);
 }
 
-static json_t *object_of(const rc_pair *pairs, size_t n)
+static rc_weights_io io_of(const rc_checkpoint *checkpoint, int file)
 {
-    json_t *object = json_object();
-    for (size_t i = 0; i < n; i++)
-        json_object_set_new(object, pairs[i].key, json_string(pairs[i].value));
-    return object;
+    return (rc_weights_io){.at = file == 0 ? checkpoint->weights : checkpoint->moments,
+                           .n = file == 0 ? checkpoint->n_weights : checkpoint->n_moments,
+                           .is_moments = file == 1,
+                           .n_threads = checkpoint->n_threads};
 }
 
-static json_t *describe(const rc_state *state)
+rc_code rc_checkpoint_check(const rc_checkpoint *checkpoint, rc_error *err)
 {
-    return json_pack("{s:i, s:I, s:I, s:I, s:o, s:o}", "version", STATE_VERSION, "iteration",
-                     (json_int_t)state->iteration, "consumed_train_samples",
-                     (json_int_t)state->n_train_samples, "consumed_valid_samples",
-                     (json_int_t)state->n_valid_samples, "identity",
-                     object_of(state->identity, state->n_identity), "order",
-                     object_of(state->order, state->n_order));
-}
-
-static rc_code save_state(const char *path, const rc_state *state, rc_error *err)
-{
-    rc_out_file file;
-    RC_TRY(rc_out_file_open(path, &file, err));
-    json_t *root = describe(state);
-    bool is_written = root && json_dumpf(root, file.to, JSON_INDENT(2)) == 0;
-    json_decref(root);
-    if (is_written) {
-        fputc('\n', file.to);
-        return rc_out_file_commit(&file, err);
+    for (int i = 0; i < RC_CHECKPOINT_FILES; i++) {
+        rc_weights_io of = io_of(checkpoint, i);
+        RC_TRY(rc_weights_check(&of, err));
     }
-    rc_out_file_abort(&file);
-    return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "cannot write %s", path);
+    return RC_OK;
 }
+
+/* --- save --- */
 
 static rc_code save_pointer(const char *folder, int64_t iteration, rc_arena *tmp, rc_error *err)
 {
     rc_out_file file;
-    const char *path;
-    RC_TRY(join(folder, pointer_name, tmp, &path, err));
+    const char *path, *text;
+    RC_TRY(join(folder, rc_pointer_name, tmp, &path, err));
+    RC_TRY(rc_arena_printf(tmp, &text, err, "%" PRId64 "\n", iteration));
     RC_TRY(rc_out_file_open(path, &file, err));
-    fprintf(file.to, "%" PRId64 "\n", iteration);
-    return rc_out_file_commit(&file, err);
+    RC_TRY(rc_out_file_end(&file, rc_out_file_write(&file, text, strlen(text), err), err));
+    return rc_path_sync_directory(folder, err);
 }
 
-static rc_code save_files(const char *folder, const rc_state *state,
+/* Steps 1 and 2. */
+static rc_code save_files(const char *making, const rc_state *state,
                           const rc_checkpoint *checkpoint, rc_arena *tmp, rc_error *err)
 {
-    rc_pair format = {"format", "pt"}; /* without it PyTorch libraries refuse to load */
+    rc_file_seal seals[RC_CHECKPOINT_FILES];
     const char *path;
-    RC_TRY(rc_path_make_directory(folder, err));
-    RC_TRY(join(folder, model_name, tmp, &path, err));
-    RC_TRY(
-        rc_weights_save(path, checkpoint->weights, checkpoint->n_weights, &format, tmp, err));
-    RC_TRY(join(folder, optimizer_name, tmp, &path, err));
-    RC_TRY(
-        rc_weights_save(path, checkpoint->moments, checkpoint->n_moments, &format, tmp, err));
-    RC_TRY(join(folder, state_name, tmp, &path, err));
-    return save_state(path, state, err);
+    RC_TRY(rc_path_make_directory(making, err));
+    for (int i = 0; i < RC_CHECKPOINT_FILES; i++) {
+        rc_weights_io of = io_of(checkpoint, i);
+        RC_TRY(join(making, rc_checkpoint_file_names[i], tmp, &path, err));
+        RC_TRY(rc_weights_save(path, &of, &seals[i], tmp, err));
+    }
+    RC_TRY(join(making, rc_state_name, tmp, &path, err));
+    RC_TRY(rc_state_write(path, state, seals, tmp, err));
+    return rc_path_sync_directory(making, err);
 }
 
-static rc_code save(const char *folder, const rc_state *state, const rc_checkpoint *checkpoint,
+typedef struct names {
+    const char *folder, *made, *making, *old;
+} names;
+
+/* Steps 3 and 4. Where there is no `made`, `old` may be the one checkpoint that the pointer means. */
+static rc_code put_in_place(const names *of, rc_arena *tmp, rc_error *err)
+{
+    bool is_replacing = rc_path_exists(of->made);
+    if (is_replacing) {
+        RC_TRY(rc_checkpoint_remove(of->old, tmp, err));
+        RC_TRY(rc_path_rename(of->made, of->old, err));
+    }
+    rc_code code = rc_path_sync_directory(of->folder, err);
+    if (code == RC_OK)
+        code = rc_path_rename(of->making, of->made, err);
+    if (code != RC_OK && is_replacing) {
+        rc_code restored = rc_path_rename(of->old, of->made, NULL);
+        (void)restored; /* else rc_checkpoint_find takes `old` */
+    }
+    RC_TRY(code);
+    return rc_path_sync_directory(of->folder, err);
+}
+
+static rc_code save(const names *of, const rc_state *state, const rc_checkpoint *checkpoint,
                     rc_arena *tmp, rc_error *err)
 {
-    const char *made, *making, *old;
-    RC_TRY(rc_arena_printf(tmp, &made, err, "%s/iter_%07" PRId64, folder, state->iteration));
-    RC_TRY(rc_arena_printf(tmp, &making, err, "%s.tmp", made));
-    RC_TRY(rc_arena_printf(tmp, &old, err, "%s.old", made));
-    RC_TRY(rc_path_remove_folder(making, err)); /* what a killed run left half written */
-    rc_code code = save_files(making, state, checkpoint, tmp, err);
+    RC_TRY(rc_checkpoint_remove(of->making, tmp, err));
+    rc_code code = save_files(of->making, state, checkpoint, tmp, err);
+    if (code == RC_OK)
+        code = put_in_place(of, tmp, err);
     if (code != RC_OK) {
-        rc_code cleaned = rc_path_remove_folder(making, NULL);
+        rc_code cleaned = rc_path_remove_folder(of->making, NULL);
         (void)cleaned; /* the failure to tell is the first one */
         return code;
     }
-    /* Where there is no `made`, `old` may be the one checkpoint that the pointer means. */
-    if (rc_path_exists(made)) {
-        RC_TRY(rc_path_remove_folder(old, err));
-        RC_TRY(rc_path_rename(made, old, err));
-    }
-    RC_TRY(rc_path_rename(making, made, err));
-    RC_TRY(save_pointer(folder, state->iteration, tmp, err));
-    return rc_path_remove_folder(old, err);
+    RC_TRY(save_pointer(of->folder, state->iteration, tmp, err));
+    code = rc_checkpoint_remove(of->old, tmp, NULL);
+    (void)code; /* the save is complete; the next one tries again */
+    return RC_OK;
 }
 
 rc_code rc_checkpoint_save(const char *folder, const rc_state *state,
                            const rc_checkpoint *checkpoint, rc_arena *tmp, rc_error *err)
 {
+    names of = {.folder = folder};
     rc_mark mark = rc_arena_mark(tmp);
-    RC_TRY(save(folder, state, checkpoint, tmp, err)); /* an error names paths in `tmp` */
+    RC_TRY(rc_path_make_directory(folder, err));
+    RC_TRY(rc_arena_printf(tmp, &of.made, err, "%s/iter_%07" PRId64, folder, state->iteration));
+    RC_TRY(rc_arena_printf(tmp, &of.making, err, "%s.tmp", of.made));
+    RC_TRY(rc_arena_printf(tmp, &of.old, err, "%s.old", of.made));
+    RC_TRY(save(&of, state, checkpoint, tmp, err)); /* an error names paths in `tmp` */
     rc_arena_rewind(tmp, mark);
     return RC_OK;
 }
 
+/* --- find --- */
+
+/* The largest iteration that a folder has, or -1. */
+static int64_t find_newest(const char *folder, rc_arena *tmp)
+{
+    const char **names_in;
+    size_t n;
+    int64_t newest = -1, iteration;
+    if (rc_path_list(folder, tmp, &names_in, &n, NULL) != RC_OK)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (rc_checkpoint_parse_name(names_in[i], "", &iteration) && iteration > newest)
+            newest = iteration;
+    return newest;
+}
+
+static rc_code missing(const char *folder, const char *pointer, int64_t iteration,
+                       rc_arena *tmp, rc_error *err)
+{
+    int64_t newest = find_newest(folder, tmp);
+    if (newest < 0)
+        return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = pointer},
+                       "names iteration %" PRId64 ", but the folder holds no checkpoint",
+                       iteration);
+    return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = pointer},
+                   "names iteration %" PRId64
+                   ", which is not there; the newest that is there is "
+                   "%" PRId64,
+                   iteration, newest);
+}
+
+/* One number, with space around it as editors leave it. */
+static bool parse_pointer(const char *text, size_t n, int64_t *iteration)
+{
+    static const char spaces[] = " \t\r\n";
+    char word[32];
+    size_t first = strspn(text, spaces), n_digits = strspn(text + first, "0123456789");
+    size_t end = first + n_digits + strspn(text + first + n_digits, spaces);
+    if (end != n || n_digits >= sizeof word)
+        return false;
+    snprintf(word, sizeof word, "%.*s", (int)n_digits, text + first);
+    return rc_parse_int(word, iteration);
+}
+
 rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path, rc_error *err)
 {
-    const char *pointer, *text;
+    const char *pointer, *text, *made, *old;
     size_t n;
     int64_t iteration;
-    char word[32];
     *path = NULL;
-    RC_TRY(join(folder, pointer_name, mem, &pointer, err));
+    RC_TRY(join(folder, rc_pointer_name, mem, &pointer, err));
     if (!rc_path_exists(pointer))
         return RC_OK;
     RC_TRY(rc_file_read(pointer, 1024, mem, &text, &n, err));
-    n = strcspn(text, " \r\n");
-    snprintf(word, sizeof word, "%.*s", (int)(n < 31 ? n : 31), text);
-    if (!rc_parse_int(word, &iteration) || iteration < 0)
+    if (!parse_pointer(text, n, &iteration))
         return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = pointer},
                        "holds no iteration number; a checkpoint's is 0 or more");
-    RC_TRY(rc_arena_printf(mem, path, err, "%s/iter_%07" PRId64, folder, iteration));
-    if (rc_path_exists(*path))
-        return RC_OK;
-    /* A run killed while it saved this iteration a second time, between the two renames. */
-    const char *old;
-    RC_TRY(rc_arena_printf(mem, &old, err, "%s.old", *path));
-    if (rc_path_exists(old))
+    RC_TRY(rc_arena_printf(mem, &made, err, "%s/iter_%07" PRId64, folder, iteration));
+    RC_TRY(rc_arena_printf(mem, &old, err, "%s.old", made));
+    if (rc_path_exists(made))
+        *path = made;
+    else if (rc_path_exists(old)) /* killed between steps 3 and 4 */
         *path = old;
-    return RC_OK;
+    return *path ? RC_OK : missing(folder, pointer, iteration, mem, err);
 }
 
-static rc_code read_count(const rc_doc *root, const char *key, int64_t *out, rc_error *err)
+/* --- load --- */
+
+static rc_code find_iteration(const char *path, int64_t *iteration, rc_error *err)
 {
-    const rc_doc *node = rc_doc_find(root, key);
-    if (!node || node->kind != RC_DOC_INT || node->i < 0)
-        return RC_FAIL(err, RC_E_INPUT, node ? node->where : root->where,
-                       "has no %s; a count of 0 or more is needed", key);
-    *out = node->i;
-    return RC_OK;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (rc_checkpoint_parse_name(name, "", iteration) ||
+        rc_checkpoint_parse_name(name, ".old", iteration))
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = path},
+                   "is no folder of a checkpoint; iter_ and 7 digits are its name");
 }
 
-static rc_code compare(const rc_doc *root, const rc_state *state, rc_error *err)
+/* Nothing is taken over before both files are verified. */
+static rc_code load(const char *path, const rc_checkpoint *checkpoint, rc_state *state,
+                    bool is_taken, rc_arena *mem, rc_error *err)
 {
-    const rc_doc *saved = rc_doc_find(root, "identity");
-    char was[200];
-    for (size_t i = 0; i < state->n_identity; i++) {
-        const rc_pair *pair = &state->identity[i];
-        const rc_doc *node = rc_doc_find(saved, pair->key);
-        if (node && node->kind == RC_DOC_STRING && strcmp(node->text, pair->value) == 0)
-            continue;
-        bool is_text = node && node->kind == RC_DOC_STRING;
-        rc_text_printable(is_text ? node->text : "unknown", is_text ? node->n_bytes : 7, was,
-                          sizeof was);
-        return RC_FAIL(
-            err, RC_E_INPUT, node ? node->where : root->where,
-            "the checkpoint was made with %s %s, this run has %s; resuming must "
-            "continue the same run (checkpoint.pretrained_checkpoint starts a new one "
-            "from its weights)",
-            pair->key, was, pair->value);
+    rc_file_seal seals[RC_CHECKPOINT_FILES];
+    rc_safetensors files[RC_CHECKPOINT_FILES];
+    rc_state read = *state;
+    const char *name;
+    int64_t iteration;
+    int n_open = 0;
+    rc_code code = RC_OK;
+    RC_TRY(find_iteration(path, &iteration, err));
+    RC_TRY(join(path, rc_state_name, mem, &name, err));
+    RC_TRY(rc_state_read(name, iteration, &read, seals, mem, err));
+    for (int i = 0; i < RC_CHECKPOINT_FILES && code == RC_OK; i++) {
+        rc_weights_io of = io_of(checkpoint, i);
+        code = join(path, rc_checkpoint_file_names[i], mem, &name, err);
+        if (code == RC_OK)
+            code = rc_weights_open(name, &of, read.is_unsealed ? NULL : &seals[i], &files[i],
+                                   mem, err);
+        n_open += code == RC_OK;
     }
-    return RC_OK;
-}
-
-/* A checkpoint that lacks a pair (older ones have none) does not differ. */
-static rc_code tell_order(const rc_doc *root, rc_state *state, rc_arena *mem, rc_error *err)
-{
-    const rc_doc *saved = rc_doc_find(root, "order");
-    rc_text text = {.mem = mem};
-    char was[64];
-    for (size_t i = 0; i < state->n_order; i++) {
-        const rc_pair *pair = &state->order[i];
-        const rc_doc *node = rc_doc_find(saved, pair->key);
-        if (!node || node->kind != RC_DOC_STRING || strcmp(node->text, pair->value) == 0)
-            continue;
-        rc_text_printable(node->text, node->n_bytes, was, sizeof was);
-        RC_TRY(rc_text_printf(&text, err, "%s%s was %s and is %s", text.at ? ", " : "",
-                              pair->key, was, pair->value));
+    for (int i = 0; i < n_open; i++) {
+        rc_weights_io to = io_of(checkpoint, i);
+        if (code == RC_OK && is_taken)
+            rc_weights_take(&files[i], &to);
+        rc_safetensors_close(&files[i]);
     }
-    state->differs = text.at;
-    return RC_OK;
-}
-
-static rc_code load_state(const char *path, rc_state *state, rc_arena *tmp, rc_error *err)
-{
-    const char *bytes;
-    size_t n;
-    rc_doc *root;
-    int64_t version;
-    RC_TRY(rc_file_read(path, RC_READ_MAX_BYTES, tmp, &bytes, &n, err));
-    RC_TRY(rc_json_read(path, bytes, n, tmp, &root, err));
-    RC_TRY(read_count(root, "version", &version, err));
-    if (version != STATE_VERSION)
-        return RC_FAIL(err, RC_E_UNSUPPORTED, root->where,
-                       "has version %" PRId64 "; version %d is read here", version,
-                       STATE_VERSION);
-    RC_TRY(compare(root, state, err));
-    RC_TRY(tell_order(root, state, tmp, err));
-    RC_TRY(read_count(root, "iteration", &state->iteration, err));
-    RC_TRY(read_count(root, "consumed_train_samples", &state->n_train_samples, err));
-    return read_count(root, "consumed_valid_samples", &state->n_valid_samples, err);
+    if (code == RC_OK)
+        *state = read;
+    return code;
 }
 
 rc_code rc_checkpoint_load(const char *path, const rc_checkpoint *checkpoint, rc_state *state,
-                           rc_arena *tmp, rc_error *err)
+                           rc_arena *mem, rc_error *err)
 {
-    const char *name;
-    RC_TRY(join(path, state_name, tmp, &name, err));
-    RC_TRY(load_state(name, state, tmp, err));
-    RC_TRY(join(path, model_name, tmp, &name, err));
-    RC_TRY(rc_weights_load(name, checkpoint->weights, checkpoint->n_weights, tmp, err));
-    RC_TRY(join(path, optimizer_name, tmp, &name, err));
-    return rc_weights_load(name, checkpoint->moments, checkpoint->n_moments, tmp, err);
+    return load(path, checkpoint, state, true, mem, err);
+}
+
+rc_code rc_checkpoint_verify(const char *path, const rc_checkpoint *checkpoint,
+                             const rc_state *state, rc_arena *mem, rc_error *err)
+{
+    rc_state copy = *state;
+    return load(path, checkpoint, &copy, false, mem, err);
 }

@@ -24,10 +24,11 @@ typedef struct loop {
     rc_training *training;
     const rc_train_watch *watch;
     rc_train_result *result;
-    int64_t saved_at; /* iteration of the last checkpoint, -1 before one */
-    bool is_asked;    /* to stop: the watch need say so only once */
-    bool has_no_data; /* a sample could not be read; the weights are whole */
-    int64_t began_at; /* iteration */
+    int64_t checked_at; /* iteration whose weights were found finite, -1 before one */
+    double lr;          /* of the last step */
+    bool is_asked;      /* to stop: the watch need say so only once */
+    bool has_no_data;   /* a sample could not be read; the weights are whole */
+    int64_t began_at;   /* iteration */
 } loop;
 
 static double now(void)
@@ -59,87 +60,6 @@ static bool is_asked_to_stop(loop *of)
 }
 
 /* --- start --- */
-
-static void set_weight(rc_weight *weight, const rc_tensor *tensor, const char *name,
-                       rc_dtype dtype, void *at)
-{
-    *weight = (rc_weight){.name = name, .dtype = dtype, .n_dims = 1, .at = at};
-    weight->n_padding = tensor->n_elem - tensor->n_used;
-    weight->dims[0] = tensor->n_elem;
-    if (!strchr(tensor->shape, ','))
-        return;
-    weight->n_dims = 2;
-    weight->dims[0] = tensor->rows;
-    weight->dims[1] = tensor->n_elem / tensor->rows;
-}
-
-rc_code rc_training_list_weights(rc_training *training, rc_error *err)
-{
-    int n;
-    const rc_run_param *params = rc_run_params(training->run, &n);
-    training->n_weights = (size_t)n;
-    training->n_moments = 2 * (size_t)n;
-    RC_TRY(RC_NEW(training->mem, &training->weights, n, err));
-    RC_TRY(RC_NEW(training->mem, &training->moments, 2 * n, err));
-    for (int i = 0; i < n; i++) {
-        const rc_tensor *tensor = params[i].tensor;
-        const char *first, *second;
-        RC_TRY(rc_arena_printf(training->mem, &first, err, "exp_avg.%s", tensor->name));
-        RC_TRY(rc_arena_printf(training->mem, &second, err, "exp_avg_sq.%s", tensor->name));
-        set_weight(&training->weights[i], tensor, tensor->name, tensor->dtype,
-                   params[i].weight);
-        set_weight(&training->moments[2 * i], tensor, first, RC_F32, params[i].moment1);
-        set_weight(&training->moments[2 * i + 1], tensor, second, RC_F32, params[i].moment2);
-    }
-    return RC_OK;
-}
-
-static rc_checkpoint checkpoint_of(const rc_training *training)
-{
-    return (rc_checkpoint){.weights = training->weights,
-                           .moments = training->moments,
-                           .n_weights = training->n_weights,
-                           .n_moments = training->n_moments};
-}
-
-/* Weights come from the newest checkpoint of checkpoint.load; else, as in Megatron when that
- * folder holds none, from checkpoint.pretrained_checkpoint; else from the seed. */
-static rc_code place_weights(rc_training *training, const char **origin, rc_error *err)
-{
-    const rc_config *cfg = training->cfg;
-    const char *path = NULL;
-    if (cfg->load && rc_path_exists(cfg->load) && !rc_path_is_directory(cfg->load))
-        return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_load].where,
-                       "checkpoint.load is no folder; checkpoints lie in one");
-    if (cfg->load)
-        RC_TRY(rc_checkpoint_find(cfg->load, training->mem, &path, err));
-    if (path) {
-        rc_checkpoint checkpoint = checkpoint_of(training);
-        RC_TRY(rc_checkpoint_load(path, &checkpoint, &training->state, training->mem, err));
-        const char *differs = training->state.differs;
-        return rc_arena_printf(training->mem, origin, err, "resuming from %s%s%s%s", path,
-                               differs ? " (" : "", differs ? differs : "",
-                               differs ? ": sums run in another order, so the last digits will "
-                                         "not be those of a run without a stop)"
-                                       : "");
-    }
-    if (cfg->pretrained_checkpoint) {
-        RC_TRY(rc_checkpoint_find(cfg->pretrained_checkpoint, training->mem, &path, err));
-        path = path ? path : cfg->pretrained_checkpoint;
-        RC_TRY(rc_weights_start_from(path, training->weights, training->n_weights,
-                                     training->mem, err));
-        return rc_arena_printf(
-            training->mem, origin, err, "weights from %s%s", path,
-            training->is_function_told
-                ? ""
-                : " (no config.json beside them says of which function; names "
-                  "and shapes fit)");
-    }
-    rc_run_init_weights(training->run);
-    return rc_arena_printf(training->mem, origin, err, "weights from seed %" PRId64 "%s%s",
-                           training->set.seed, cfg->load ? ", no checkpoint yet in " : "",
-                           cfg->load ? cfg->load : "");
-}
 
 static rc_code describe_idle_labels(const rc_training *training, rc_text *text, rc_error *err)
 {
@@ -191,20 +111,6 @@ static rc_code describe(const rc_training *training, const char *origin, const c
     return RC_OK;
 }
 
-/* A folder that cannot be written to is found before the first step, not after hours. */
-static rc_code try_folder(const char *folder, rc_arena *tmp, rc_error *err)
-{
-    const char *path;
-    rc_out_file file;
-    if (!folder)
-        return RC_OK;
-    RC_TRY(rc_path_make_directory(folder, err));
-    RC_TRY(rc_arena_printf(tmp, &path, err, "%s/latest_checkpointed_iteration.txt", folder));
-    RC_TRY(rc_out_file_open(path, &file, err));
-    rc_out_file_abort(&file);
-    return RC_OK;
-}
-
 static rc_code start(loop *of, rc_error *err)
 {
     rc_training *training = of->training;
@@ -212,20 +118,15 @@ static rc_code start(loop *of, rc_error *err)
     rc_run_options options = {.seed = (uint64_t)training->set.seed,
                               .n_micro_batches = (int)training->set.n_micro};
     rc_limits limits;
-    RC_TRY(try_folder(training->cfg->save, training->mem, err));
+    RC_TRY(rc_training_open_folder(training, err));
     RC_TRY(rc_limits_read("", training->mem, &limits, err));
     RC_TRY(rc_limits_refuse(&limits, training->schedule, 0, training->mem, err));
     rc_process_forget_peak();
     of->result->process_before_bytes = rc_process_memory_read(training->mem).now_bytes;
     RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
     RC_TRY(rc_training_list_weights(training, err));
-    RC_TRY(place_weights(training, &origin, err));
+    RC_TRY(rc_training_place_weights(training, &origin, err));
     RC_TRY(describe(training, origin, &text, err));
-    if (training->state.iteration > training->set.n_steps)
-        return RC_FAIL(err, RC_E_INPUT, training->cfg->origin[RC_FIELD_train_iters].where,
-                       "the checkpoint has %" PRId64 " steps, train.train_iters is %" PRId64
-                       "; it counts the whole run, so it must be at least as many",
-                       training->state.iteration, training->set.n_steps);
     tell(of, (rc_train_event){.kind = RC_TRAIN_START, .text = text});
     return RC_OK;
 }
@@ -246,19 +147,46 @@ static rc_code read_batch(loop *of, const rc_dataset *dataset, int64_t first, rc
     return code;
 }
 
-static rc_code check_finite(const loop *of, const char *what, double value, rc_error *err)
+/* Ends the run: `what` went wrong. */
+static rc_code diverged(const loop *of, const char *what, rc_error *err)
 {
     const rc_training *training = of->training;
+    char left[RC_LEFT_BYTES];
+    return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
+                   "%s (learning rate %g, loss before %g); %s. %s may help", what, of->lr,
+                   of->result->last_loss, rc_training_tell_left(training, left),
+                   training->cfg->adam_eps > 0
+                       ? "A smaller optimizer.lr, a longer warm-up or optimizer.clip_grad"
+                       : "An optimizer.adam_eps above 0");
+}
+
+/* printf shows the sign of a NaN too, which means nothing. */
+static rc_code check_finite(const loop *of, const char *what, double value, int64_t step,
+                            rc_error *err)
+{
+    char text[120];
     if (isfinite(value))
         return RC_OK;
-    return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
-                   "the %s is %g at step %" PRId64 " (learning rate %g, loss before %g); %s. A "
-                   "smaller optimizer.lr, a longer warm-up or optimizer.clip_grad may help",
-                   what, value, training->state.iteration + 1,
-                   rc_lr_at(&training->lr, training->state.n_train_samples),
-                   of->result->last_loss,
-                   of->saved_at >= 0 ? "the last checkpoint is unharmed"
-                                     : "no checkpoint was written in this run");
+    snprintf(text, sizeof text, "the %s is %s at step %" PRId64, what,
+             isnan(value) ? "nan"
+             : value > 0  ? "inf"
+                          : "-inf",
+             step);
+    return diverged(of, text, err);
+}
+
+/* Once for the weights that a step made, however often it is asked. */
+static rc_code check_weights(loop *of, rc_error *err)
+{
+    rc_error bad = {0};
+    char text[280];
+    int64_t iteration = of->training->state.iteration;
+    if (of->checked_at == iteration || rc_training_check_weights(of->training, &bad) == RC_OK) {
+        of->checked_at = iteration;
+        return RC_OK;
+    }
+    snprintf(text, sizeof text, "%.220s after step %" PRId64, bad.msg, iteration);
+    return diverged(of, text, err);
 }
 
 static rc_code step(loop *of, rc_error *err)
@@ -268,6 +196,7 @@ static rc_code step(loop *of, rc_error *err)
     rc_state *state = &training->state;
     const rc_train_settings *set = &training->set;
     double started = now(), loss = 0, micro_loss, grad_norm;
+    of->lr = rc_lr_at(&training->lr, state->n_train_samples);
     for (int64_t i = 0; i < set->n_micro; i++) {
         RC_TRY(read_batch(of, training->train, state->n_train_samples + i * set->b, err));
         rc_batch batch = {training->tokens, training->targets, state->iteration, (int)i};
@@ -275,8 +204,8 @@ static rc_code step(loop *of, rc_error *err)
         loss += micro_loss;
     }
     loss /= (double)set->n_micro;
-    RC_TRY(check_finite(of, "loss", loss, err));
-    rc_update update = {.lr = rc_lr_at(&training->lr, state->n_train_samples),
+    RC_TRY(check_finite(of, "loss", loss, state->iteration + 1, err));
+    rc_update update = {.lr = of->lr,
                         .weight_decay = cfg->weight_decay,
                         .beta1 = cfg->adam_beta1,
                         .beta2 = cfg->adam_beta2,
@@ -284,7 +213,7 @@ static rc_code step(loop *of, rc_error *err)
                         .clip_grad = cfg->clip_grad,
                         .step = state->iteration + 1};
     RC_TRY(rc_run_update(training->run, &update, &grad_norm, err));
-    RC_TRY(check_finite(of, "norm of the gradients", grad_norm, err));
+    RC_TRY(check_finite(of, "norm of the gradients", grad_norm, state->iteration + 1, err));
     state->iteration++;
     state->n_train_samples += set->n_global;
     rc_train_event event = {.kind = RC_TRAIN_STEP,
@@ -305,43 +234,59 @@ static rc_code step(loop *of, rc_error *err)
 
 /* --- between steps --- */
 
-/* Asked to stop, it ends early and without a result. Its samples count as seen all the same: the
- * next evaluation of the resumed run is then the one of a run that was never stopped. */
-static rc_code evaluate(loop *of, rc_error *err)
+/* Of the samples from `first` on. Asked to stop, it ends early and without a result. */
+static rc_code evaluate_from(loop *of, int64_t first, rc_error *err)
 {
     rc_training *training = of->training;
-    const rc_train_settings *set = &training->set;
-    int64_t n_batches = set->eval_iters * set->n_micro;
-    int64_t first = training->state.n_valid_samples;
+    int64_t b = training->set.b, n_batches = training->state.valid.n_batch_samples / b;
     double started = now(), loss = 0, batch_loss;
-    training->state.n_valid_samples += n_batches * set->b;
     for (int64_t i = 0; i < n_batches; i++) {
         if (is_asked_to_stop(of))
             return RC_OK;
-        RC_TRY(read_batch(of, training->valid, first + i * set->b, err));
+        RC_TRY(read_batch(of, training->valid, first + i * b, err));
         rc_batch batch = {.tokens = training->tokens, .targets = training->targets};
         RC_TRY(rc_run_eval(training->run, &batch, &batch_loss, err));
         loss += batch_loss;
     }
-    of->result->valid_loss = loss / (double)n_batches;
-    tell(of, (rc_train_event){.kind = RC_TRAIN_VALID,
-                              .loss = of->result->valid_loss,
-                              .seconds = now() - started});
+    loss /= (double)n_batches;
+    RC_TRY(check_finite(of, "validation loss", loss, training->state.iteration, err));
+    of->result->valid_loss = loss;
+    tell(of,
+         (rc_train_event){.kind = RC_TRAIN_VALID, .loss = loss, .seconds = now() - started});
     return RC_OK;
 }
 
+/* Its samples count as seen even where it ends early: the next evaluation of the resumed run is then
+ * the one of a run that was never stopped. */
+static rc_code evaluate(loop *of, rc_error *err)
+{
+    rc_state *state = &of->training->state;
+    int64_t first = state->n_valid_samples;
+    state->n_valid_samples += state->valid.n_batch_samples;
+    return evaluate_from(of, first, err);
+}
+
+static void tell_saved_to(const loop *of)
+{
+    if (of->training->saved_path)
+        snprintf(of->result->saved_to, sizeof of->result->saved_to, "%s",
+                 of->training->saved_path);
+}
+
+/* Looks at the weights in any case, and writes them where a folder is set. */
 static rc_code save(loop *of, rc_error *err)
 {
     rc_training *training = of->training;
-    const char *folder = training->cfg->save;
-    rc_checkpoint checkpoint = checkpoint_of(training);
     double started = now();
-    if (!folder || of->saved_at == training->state.iteration)
+    RC_TRY(check_weights(of, err));
+    if (!training->cfg->save)
         return RC_OK;
-    RC_TRY(rc_checkpoint_save(folder, &training->state, &checkpoint, training->mem, err));
-    of->saved_at = training->state.iteration;
-    snprintf(of->result->saved_to, sizeof of->result->saved_to, "%s/iter_%07" PRId64, folder,
-             of->saved_at);
+    if (training->saved_at == training->state.iteration) { /* it was finished before */
+        tell_saved_to(of);
+        return RC_OK;
+    }
+    RC_TRY(rc_training_save(training, err));
+    tell_saved_to(of);
     tell(of, (rc_train_event){.kind = RC_TRAIN_SAVE,
                               .text = of->result->saved_to,
                               .seconds = now() - started});
@@ -353,45 +298,51 @@ static bool is_due(int64_t iteration, int64_t interval)
     return interval > 0 && iteration % interval == 0;
 }
 
-/* Evaluates and saves where due; *is_ending when the run ends before its last step. */
+/* Evaluates and saves where due. A checkpoint comes last, so that it counts what was evaluated. */
 static rc_code after_step(loop *of, bool *is_ending, rc_error *err)
 {
     const rc_training *training = of->training;
     const rc_train_settings *set = &training->set;
     int64_t iteration = training->state.iteration;
-    if (training->valid && is_due(iteration, set->eval_interval))
+    bool is_last = iteration == set->n_steps;
+    if (training->valid && (is_last || is_due(iteration, set->eval_interval))) {
+        RC_TRY(check_weights(of, err));
         RC_TRY(evaluate(of, err));
+    }
     bool is_asked = is_asked_to_stop(of);
-    of->result->is_stopped = is_asked && iteration < set->n_steps;
-    *is_ending = is_asked || is_due(iteration, set->exit_interval);
-    if (*is_ending || is_due(iteration, set->save_interval))
-        RC_TRY(save(of, err));
-    return RC_OK;
+    of->result->is_stopped = is_asked && !is_last;
+    *is_ending = is_last || is_asked || is_due(iteration, set->exit_interval);
+    if (!*is_ending && !is_due(iteration, set->save_interval))
+        return RC_OK;
+    return save(of, err);
+}
+
+/* A run that was finished before it was started again: its last evaluation once more, on the same
+ * samples, and no other checkpoint than the one it has. */
+static rc_code repeat_the_end(loop *of, rc_error *err)
+{
+    const rc_training *training = of->training;
+    const rc_state *state = &training->state;
+    int64_t first = state->n_valid_samples - state->valid.n_batch_samples;
+    if (training->valid)
+        RC_TRY(evaluate_from(of, first > 0 ? first : 0, err));
+    return save(of, err);
 }
 
 static rc_code run_steps(loop *of, rc_error *err)
 {
     rc_training *training = of->training;
-    const rc_train_settings *set = &training->set;
-    int64_t evaluated_at = -1;
-    bool is_ending = false;
-    while (training->state.iteration < set->n_steps && !is_ending) {
+    bool is_ending = training->state.iteration == training->set.n_steps;
+    if (is_ending)
+        RC_TRY(repeat_the_end(of, err));
+    while (!is_ending) {
         RC_TRY(step(of, err));
         RC_TRY(after_step(of, &is_ending, err));
-        if (training->valid && is_due(training->state.iteration, set->eval_interval))
-            evaluated_at = training->state.iteration;
     }
-    if (of->result->is_stopped) {
-        tell(of,
-             (rc_train_event){.kind = RC_TRAIN_STOP,
-                              .text = of->result->saved_to[0] ? of->result->saved_to : NULL});
-        return RC_OK;
-    }
-    bool is_last = training->state.iteration == set->n_steps;
-    if (training->valid && is_last && evaluated_at != set->n_steps)
-        RC_TRY(evaluate(of, err));
-    RC_TRY(save(of, err));
-    tell(of, (rc_train_event){.kind = RC_TRAIN_END});
+    bool is_stopped = of->result->is_stopped;
+    tell(of, (rc_train_event){
+                 .kind = is_stopped ? RC_TRAIN_STOP : RC_TRAIN_END,
+                 .text = is_stopped && of->result->saved_to[0] ? of->result->saved_to : NULL});
     return RC_OK;
 }
 
@@ -433,7 +384,7 @@ static rc_code run_to_the_end(loop *of, rc_error *err)
 rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
                         rc_train_result *result, rc_error *err)
 {
-    loop of = {.training = training, .watch = watch, .result = result, .saved_at = -1};
+    loop of = {.training = training, .watch = watch, .result = result, .checked_at = -1};
     *result = (rc_train_result){.first_loss = (double)NAN,
                                 .last_loss = (double)NAN,
                                 .valid_loss = (double)NAN,

@@ -46,6 +46,7 @@ static rc_code open_one(source *from, const char *path, rc_error *err)
 {
     RC_TRY(rc_safetensors_open(path, from->tmp, &from->files[from->n_files], err));
     size_t at = from->n_files++;
+    RC_TRY(rc_safetensors_verify(&from->files[at], 1, NULL, err));
     return RC_NEW(from->tmp, &from->is_used[at], from->files[at].n, err);
 }
 

@@ -63,6 +63,18 @@ static rc_code order_data(rc_training *training, rc_error *err)
     return rc_dataset_make(training->corpus, &want, training->mem, &training->valid, err);
 }
 
+/* What the counts of a checkpoint are held against. */
+static void set_counts(rc_training *training)
+{
+    const rc_train_settings *set = &training->set;
+    training->state.n_global = set->n_global;
+    training->state.valid.n_steps = set->n_steps;
+    if (!training->valid)
+        return;
+    training->state.valid.interval = set->eval_interval;
+    training->state.valid.n_batch_samples = set->eval_iters * set->n_global;
+}
+
 static rc_code open_training(rc_training *training, rc_error *err)
 {
     const rc_train_settings *set = &training->set;
@@ -72,6 +84,7 @@ static rc_code open_training(rc_training *training, rc_error *err)
     RC_TRY(rc_train_agree(training->cfg, training->mem, &training->is_function_told, err));
     RC_TRY(order_data(training, err));
     RC_TRY(rc_training_identity(training, err));
+    set_counts(training);
     RC_TRY(RC_NEW(training->mem, &training->tokens, set->b * set->s, err));
     return RC_NEW(training->mem, &training->targets, set->b * set->s, err);
 }
@@ -83,6 +96,8 @@ rc_code rc_training_open(const rc_config *cfg, rc_arena *mem, rc_training **out,
     RC_TRY(RC_NEW(mem, &training, 1, err));
     training->cfg = cfg;
     training->mem = mem;
+    training->saved_at = -1;
+    training->save_lock = -1;
     rc_code code = open_training(training, err);
     if (code == RC_OK)
         *out = training;
@@ -97,6 +112,7 @@ void rc_training_close(rc_training *training)
         return;
     rc_run_close(training->run);
     training->run = NULL;
+    rc_path_unlock(&training->save_lock);
     rc_corpus_close(training->corpus);
 }
 

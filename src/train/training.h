@@ -33,6 +33,10 @@ struct rc_training {
     rc_weight *weights, *moments;
     size_t n_weights, n_moments;
     rc_state state;
+    /* The checkpoint of this run that checkpoint.save holds: its iteration, -1 without one. */
+    int64_t saved_at;
+    const char *saved_path;
+    int save_lock;             /* on that folder; -1 without one */
     int32_t *tokens, *targets; /* [b*s] of one micro-batch */
 };
 
@@ -40,8 +44,38 @@ struct rc_training {
 RC_MUST_CHECK
 rc_code rc_training_identity(rc_training *training, rc_error *err);
 
+/* --- keep.c: between memory and disk --- */
+
 /* Fills `weights` and `moments` from the opened run. */
 RC_MUST_CHECK
 rc_code rc_training_list_weights(rc_training *training, rc_error *err);
+
+/**
+ * Makes checkpoint.save ready: the folder is there, ours alone, free of what killed saves left, and
+ * can be written to. So that this is known before the first step, not after hours.
+ */
+RC_MUST_CHECK
+rc_code rc_training_open_folder(rc_training *training, rc_error *err);
+
+/**
+ * Weights come from the newest checkpoint of checkpoint.load; else, as in Megatron when that folder
+ * holds none, from checkpoint.pretrained_checkpoint; else from the seed.
+ *
+ * gives   *origin  in words
+ */
+RC_MUST_CHECK
+rc_code rc_training_place_weights(rc_training *training, const char **origin, rc_error *err);
+
+/* errors  RC_E_RANGE when a weight or moment is not finite, naming it and the step */
+RC_MUST_CHECK
+rc_code rc_training_check_weights(const rc_training *training, rc_error *err);
+
+/* Writes a checkpoint of the present state, which is checked before. */
+RC_MUST_CHECK
+rc_code rc_training_save(rc_training *training, rc_error *err);
+
+/* What is left after an error: reads the last checkpoint back and says whether it can be resumed. */
+enum { RC_LEFT_BYTES = 200 };
+const char *rc_training_tell_left(const rc_training *training, char buf[RC_LEFT_BYTES]);
 
 #endif

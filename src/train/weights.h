@@ -19,19 +19,41 @@ typedef struct rc_weight {
     int64_t n_padding; /* elements at the end that only pad: 0, and no part of the model */
 } rc_weight;
 
-/* Writes them under their names. errors  RC_E_IO, RC_E_MEMORY */
-RC_MUST_CHECK
-rc_code rc_weights_save(const char *path, const rc_weight *weights, size_t n,
-                        const rc_pair *metadata, rc_arena *tmp, rc_error *err);
+/* How a list of weights is read or written. */
+typedef struct rc_weights_io {
+    const rc_weight *at;
+    size_t n;
+    bool is_moments; /* first and second moments in turn */
+    int n_threads;
+} rc_weights_io;
 
 /**
- * Reads back what rc_weights_save wrote: the same names, types and shapes, nothing else.
+ * Is every value finite, and every second moment 0 or more?
  *
- * errors  RC_E_INPUT naming the first that differs; weights before it are then overwritten
+ * errors  RC_E_RANGE naming the first weight where they are not, and how many of its values
+ * cost    reads everything once
  */
 RC_MUST_CHECK
-rc_code rc_weights_load(const char *path, const rc_weight *weights, size_t n, rc_arena *tmp,
-                        rc_error *err);
+rc_code rc_weights_check(const rc_weights_io *of, rc_error *err);
+
+/* Writes them under their names. gives  *seal of the file. errors  RC_E_IO, RC_E_MEMORY */
+RC_MUST_CHECK
+rc_code rc_weights_save(const char *path, const rc_weights_io *of, rc_file_seal *seal,
+                        rc_arena *tmp, rc_error *err);
+
+/**
+ * Opens what rc_weights_save wrote and verifies it: the same names, types and shapes and nothing
+ * else, every checksum, every value finite.
+ *
+ * takes   seal   what the file must be; NULL where nothing says so
+ * gives   *file  to be closed with rc_safetensors_close, unless there is an error
+ * errors  RC_E_INPUT naming the first that differs
+ */
+RC_MUST_CHECK
+rc_code rc_weights_open(const char *path, const rc_weights_io *of, const rc_file_seal *seal,
+                        rc_safetensors *file, rc_arena *tmp, rc_error *err);
+/* Copies the values of a verified file. */
+void rc_weights_take(const rc_safetensors *file, const rc_weights_io *to);
 
 /**
  * Starts from weights made elsewhere: a Hugging Face folder (model.safetensors, or

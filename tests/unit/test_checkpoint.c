@@ -7,9 +7,7 @@
 
 #include <cmocka.h>
 
-#include "train/checkpoint.h"
-
-#include "train_files.h"
+#include "checkpoint_model.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -31,46 +29,9 @@ static int close_all(void **state)
     return system(command);
 }
 
-/* A model of two weights, and its moments. */
-typedef struct model {
-    float w[6], b[2], moments[16];
-    rc_weight weights[2], adam[4];
-    rc_checkpoint all;
-} model;
-
-static void fill_model(model *m, float first)
-{
-    for (int i = 0; i < 6; i++)
-        m->w[i] = first + (float)i / 3;
-    for (int i = 0; i < 2; i++)
-        m->b[i] = -first - (float)i / 7;
-    for (int i = 0; i < 16; i++)
-        m->moments[i] = first * 10 + (float)i;
-    m->weights[0] = (rc_weight){"w", RC_F32, 2, {2, 3}, m->w, 0};
-    m->weights[1] = (rc_weight){"b", RC_F32, 1, {2}, m->b, 0};
-    m->adam[0] = (rc_weight){"exp_avg.w", RC_F32, 2, {2, 3}, m->moments, 0};
-    m->adam[1] = (rc_weight){"exp_avg_sq.w", RC_F32, 2, {2, 3}, m->moments + 6, 0};
-    m->adam[2] = (rc_weight){"exp_avg.b", RC_F32, 1, {2}, m->moments + 12, 0};
-    m->adam[3] = (rc_weight){"exp_avg_sq.b", RC_F32, 1, {2}, m->moments + 14, 0};
-    m->all = (rc_checkpoint){m->weights, m->adam, 2, 4};
-}
-
-static const rc_pair identity[] = {{"model.num_layers", "2"}, {"optimizer.lr", "0.001"}};
-
-static rc_state state_at(int64_t iteration)
-{
-    return (rc_state){.iteration = iteration,
-                      .n_train_samples = iteration * 8,
-                      .n_valid_samples = 3,
-                      .identity = identity,
-                      .n_identity = 2};
-}
-
 static void expect_same(const model *a, const model *b)
 {
-    assert_memory_equal(a->w, b->w, sizeof a->w);
-    assert_memory_equal(a->b, b->b, sizeof a->b);
-    assert_memory_equal(a->moments, b->moments, sizeof a->moments);
+    assert_true(is_same_model(a, b));
 }
 
 static void what_is_saved_is_loaded(void **state)
@@ -78,7 +39,7 @@ static void what_is_saved_is_loaded(void **state)
     model saved, loaded;
     rc_error err = {0};
     const char *path, *where = path_in(folder, "a/run");
-    rc_state was = state_at(100), is = {.identity = identity, .n_identity = 2};
+    rc_state was = state_at(100), is = this_run();
     fill_model(&saved, 1);
     fill_model(&loaded, 2);
     assert_int_equal(rc_checkpoint_save(where, &was, &saved.all, *state, &err), RC_OK);
@@ -88,14 +49,14 @@ static void what_is_saved_is_loaded(void **state)
     expect_same(&saved, &loaded);
     assert_int_equal(is.iteration, 100);
     assert_int_equal(is.n_train_samples, 800);
-    assert_int_equal(is.n_valid_samples, 3);
+    assert_int_equal(is.n_valid_samples, 160);
 }
 
 static void newest_checkpoint_is_found_and_the_same_one_may_be_written_again(void **state)
 {
     model m, back;
     const char *path, *where = path_in(folder, "b");
-    rc_state at = state_at(5), is = {.identity = identity, .n_identity = 2};
+    rc_state at = state_at(5), is = this_run();
     fill_model(&m, 1);
     assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
     at = state_at(7);
@@ -188,7 +149,7 @@ static void a_checkpoint_that_was_being_replaced_is_found(void **state)
 {
     model m, back;
     const char *path, *where = path_in(folder, "replaced");
-    rc_state at = state_at(3), is = {.identity = identity, .n_identity = 2};
+    rc_state at = state_at(3), is = this_run();
     fill_model(&m, 1);
     assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
     assert_int_equal(rename(path_in(where, "iter_0000003"), path_in(where, "iter_0000003.old")),
@@ -226,19 +187,21 @@ static void pointer_that_is_no_number_is_refused(void **state)
 
 static void another_runs_checkpoint_is_refused_naming_the_setting(void **state)
 {
-    static const rc_pair other[] = {{"model.num_layers", "2"}, {"optimizer.lr", "0.002"}};
-    static const rc_pair more[] = {{"model.num_layers", "2"}, {"new.key", "1"}};
+    static const rc_same other[] = {{"model.num_layers", "2", NULL},
+                                    {"optimizer.lr", "0.002", NULL}};
+    static const rc_same more[] = {{"model.num_layers", "2", NULL}, {"new.key", "1", NULL}};
     model m;
     rc_error err = {0};
     const char *path, *where = path_in(folder, "d");
-    rc_state at = state_at(1), is = {.identity = other, .n_identity = 2};
+    rc_state at = state_at(1), is = this_run();
+    is.identity = other;
     fill_model(&m, 1);
     assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
     assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
     assert_int_equal(rc_checkpoint_load(path, &m.all, &is, *state, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "optimizer.lr 0.001, this run has 0.002"));
     err = (rc_error){0};
-    is = (rc_state){.identity = more, .n_identity = 2};
+    is.identity = more;
     assert_int_equal(rc_checkpoint_load(path, &m.all, &is, *state, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "new.key unknown"));
 }
@@ -251,7 +214,7 @@ static void damaged_checkpoints_are_refused(void **state)
         {"state.json", "", ""},
         {"state.json", "[]", "has no version"},
         {"state.json", "{\"version\": 9}", "version 9"},
-        {"state.json", "{\"version\": 1}", "model.num_layers unknown"},
+        {"state.json", "{\"version\": 1}", "has no identity"},
         {"model.safetensors", "12345678", "is no safetensors file"},
         {"optimizer.safetensors", "", "too short"},
     };
@@ -259,7 +222,7 @@ static void damaged_checkpoints_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         model m;
         rc_error err = {0};
-        rc_state at = state_at(1), is = {.identity = identity, .n_identity = 2};
+        rc_state at = state_at(1), is = this_run();
         fill_model(&m, 1);
         assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
         assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
@@ -270,25 +233,38 @@ static void damaged_checkpoints_are_refused(void **state)
     }
 }
 
+static rc_code open_and_close(const char *path, const rc_weights_io *of, rc_arena *mem,
+                              rc_error *err)
+{
+    rc_safetensors file;
+    *err = (rc_error){0};
+    rc_code code = rc_weights_open(path, of, NULL, &file, mem, err);
+    if (code == RC_OK)
+        rc_safetensors_close(&file);
+    return code;
+}
+
 static void other_shapes_and_names_are_refused(void **state)
 {
     model m;
+    rc_error err;
+    rc_file_seal seal;
+    rc_weights_io io = {.at = m.weights, .n = 2, .n_threads = 1};
     const char *path = path_in(folder, "shapes.safetensors");
     fill_model(&m, 1);
-    assert_int_equal(rc_weights_save(path, m.weights, 2, NULL, *state, NULL), RC_OK);
-    rc_error err = {0};
+    assert_int_equal(rc_weights_save(path, &io, &seal, *state, NULL), RC_OK);
+    assert_int_equal(open_and_close(path, &io, *state, &err), RC_OK);
     m.weights[0].dims[0] = 3;
     m.weights[0].dims[1] = 2;
-    assert_int_equal(rc_weights_load(path, m.weights, 2, *state, &err), RC_E_INPUT);
+    assert_int_equal(open_and_close(path, &io, *state, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "tensor w has another shape"));
-    err = (rc_error){0};
     fill_model(&m, 1);
     m.weights[1].name = "c";
-    assert_int_equal(rc_weights_load(path, m.weights, 2, *state, &err), RC_E_INPUT);
+    assert_int_equal(open_and_close(path, &io, *state, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "has no tensor c"));
-    err = (rc_error){0};
     fill_model(&m, 1);
-    assert_int_equal(rc_weights_load(path, m.weights, 1, *state, &err), RC_E_INPUT);
+    io.n = 1;
+    assert_int_equal(open_and_close(path, &io, *state, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "has 2 tensors, the model has 1"));
 }
 

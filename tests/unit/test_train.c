@@ -237,11 +237,16 @@ static void finished_run_has_nothing_left_to_do(void **state)
     const char *line =
         line_of("checkpoint.save=%s/done checkpoint.load=%s/done", folder, folder);
     (void)state;
-    train_well(line, &s, &result);
-    train_well(line, &s, &result);
+    for (int i = 0; i < 3; i++)
+        train_well(line, &s, &result);
     assert_int_equal(s.n_steps, 8);
+    assert_int_equal(s.n_saves, 1);
     assert_int_equal(result.iteration, 8);
     assert_true(isnan(result.first_loss));
+    assert_non_null(strstr(result.saved_to, "done/iter_0000008"));
+    assert_int_equal(s.n_valid,
+                     5); /* after 3, 6 and 8; and the last again, on the same samples */
+    assert_true(s.valid[3] == s.valid[2] && s.valid[4] == s.valid[2]);
 }
 
 static void recompute_changes_neither_losses_nor_weights(void **state)
