@@ -207,8 +207,8 @@ static rc_code apply(const file *of, const char *name, const rc_doc *node, bool 
     const rc_alias *row = rc_maker_find_alias(of->maker, RC_TONGUE_HF, name);
     *is_mapped = false;
     if (row && strpbrk(row->settings, "*#<%")) {
-        /* reads other fields, or is taken back by others */
-        *is_mapped = true;
+        /* reads other fields, or is taken back by others; a window is a count */
+        *is_mapped = !strchr(row->settings, '<') || (node->kind == RC_DOC_INT && node->i > 0);
         return rc_maker_defer(of->maker, RC_TONGUE_HF, row, node, err);
     }
     return row ? rc_maker_apply(of->maker, RC_TONGUE_HF, row, node, is_mapped, err) : RC_OK;

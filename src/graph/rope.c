@@ -167,6 +167,17 @@ static rc_code refuse_half_yarn(const rc_config *cfg, bool is_yarn, rc_error *er
                    rc_field_key(RC_FIELD_yarn_rotary_scaling_factor), factor);
 }
 
+/* Of an odd number one element would have no partner; frameworks differ in what becomes of it. */
+static rc_code refuse_odd(const rc_config *cfg, const rc_dims *dims, rc_error *err)
+{
+    const int64_t n = (int64_t)((double)dims->d * cfg->rotary_percent);
+    if (n % 2 == 0)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_rotary_percent].where,
+                   "%lld of a head's %lld elements rotate, in pairs: an even number must",
+                   (long long)n, (long long)dims->d);
+}
+
 rc_code rc_rope_read(const rc_config *cfg, const rc_dims *dims, rc_op_attr *out, rc_error *err)
 {
     const bool is_yarn = strcmp(cfg->position_embedding_type, "yarn") == 0;
@@ -174,6 +185,7 @@ rc_code rc_rope_read(const rc_config *cfg, const rc_dims *dims, rc_op_attr *out,
                         .rotary_dim = 2 * (int64_t)((double)dims->d * cfg->rotary_percent / 2),
                         .rotary_base = cfg->rotary_base,
                         .is_rotary_interleaved = cfg->rotary_interleaved};
+    RC_TRY(refuse_odd(cfg, dims, err));
     RC_TRY(refuse_two(cfg, is_yarn, err));
     RC_TRY(refuse_half_yarn(cfg, is_yarn, err));
     if (is_yarn)

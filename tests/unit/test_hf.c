@@ -445,6 +445,9 @@ static void two_answers_to_one_question_are_refused(void **state)
             fail_msg("%s: code %d, %s", cases[i].more, (int)code, err.msg);
         rc_arena_close(mem);
     }
+    static const char *const windows[] = {"0", "-1", "0.5", "true", "\"all\"", "[4]"};
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        must_refuse(sample_of(MISTRAL), "sliding_window", windows[i]);
     must_refuse(sample_of(GPT2), "embd_pdrop", "0.1, \"resid_pdrop\": 0.2");
     must_take(sample_of(GPT2), "embd_pdrop", "0.1, \"resid_pdrop\": 0.1");
 }

@@ -254,6 +254,8 @@ static void wrong_scaling_is_refused_by_name(void **state)
         {{"engine.rope_dynamic_factor=2", "model.max_position_embeddings=null"},
          "model.max_position_embeddings is not set",
          RC_E_INPUT},
+        {{"model.rotary_percent=0.1"}, "3 of a head's 32 elements rotate", RC_E_INPUT},
+        {{"model.kv_channels=1"}, "1 of a head's 1 elements rotate", RC_E_INPUT},
         {{"engine.rope_dynamic_factor=0"}, "engine.rope_dynamic_factor is 0", RC_E_INPUT},
     };
     static const rope_model model = {10000, 32, 64};
