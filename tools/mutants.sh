@@ -2,11 +2,12 @@
 # mutants.sh [PATTERN] — does a test fail for every fault of tools/mutants.txt?
 #
 # Each fault is put into a copy of the tree by itself, what changed is built again, and tests run until
-# one fails: first the one that should, then the quick ones, then everything else that needs no peer. A fault that no test
-# sees has survived, and so has the claim that the tests prove what it breaks.
+# one fails: first the one that should, then the quick ones, then everything else that needs no peer. A
+# fault that no test sees has survived, and so has the claim that the tests prove what it breaks.
 #
-# PATTERN (a grep -Ei expression) chooses faults by description or file; RC_MUTANTS names another table. Exit 0: all were caught.
-# 1: one survived, or is stale: its text does not occur exactly once, or it does not compile.
+# PATTERN (a grep -Ei expression) chooses faults by description or file; RC_MUTANTS names another table.
+# Exit 0: all were caught. 1: one survived, or is stale: its text does not occur exactly once, or it does
+# not compile.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD work=$PWD/build/mutants table=${RC_MUTANTS:-tools/mutants.txt} pattern=${1:-.} jobs=${JOBS:-$(nproc)}
@@ -36,8 +37,9 @@ make() { # TARGET...
 
 # Runs tests; prints the first that fails.
 first_failure() { # CTEST-ARGUMENTS...
-    ctest --test-dir "$build" -j "$jobs" --timeout 300 --stop-on-failure "$@" >"$work/test.log" 2>&1 && return
-    sed -nE 's/^.*Test +#[0-9]+: ([^ ]+) \.+ *\*\*\*.*$/\1/p' "$work/test.log" | grep -v '^$' | head -1
+    ctest --test-dir "$build" -j "$jobs" --timeout 900 --stop-on-failure "$@" >"$work/test.log" 2>&1 && return
+    sed -nE 's/^.*Test +#[0-9]+: ([^ ]+) \.+ *\*\*\*Timeout.*$/\1 (hangs)/p; t
+        s/^.*Test +#[0-9]+: ([^ ]+) \.+ *\*\*\*.*$/\1/p' "$work/test.log" | head -1
 }
 
 # The program of a test: law.clip is test_law_clip, op.linear.naive is check_ops.

@@ -42,10 +42,12 @@ const op_case op_cases[] = {
     {CASE("odd", layernorm) NORM(37, 1, 51)},
     {CASE("view", layernorm) NORM(70, 1, 128), .gap = 9},
     {CASE("no bias", layernorm) NORM(33, 1, 65), .absent = 4},
+    {CASE("rows in every chunk", layernorm) NORM(96, 1, 40)},
     {CASE("one", layernorm) NORM(1, 1, 3)},
 
     {CASE("odd", rmsnorm) NORM(37, 1, 51)},
     {CASE("heads", rmsnorm) NORM(29, 6, 24), .gap = 11},
+    {CASE("rows in every chunk", rmsnorm) NORM(64, 1, 40)},
     {CASE("one", rmsnorm) NORM(1, 1, 3)},
 
     {CASE("odd", linear) LINEAR(37, 51, 29)},
