@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -68,12 +69,26 @@ static bool let_wait(int fd)
     return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
 }
 
+/* Data of a thousand files stays open while it is trained on, and shells allow 1024 of what the kernel
+ * allows, for the sake of programs with select(). */
+static bool allow_more_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 rc_code rc_open_reading(const char *path, rc_open_for reads, int *fd, int64_t *n_bytes,
                         rc_error *err)
 {
     struct stat info;
     RC_TRY(rc_path_refuse_empty(path, err));
-    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    *fd = open(path, flags);
+    if (*fd < 0 && errno == EMFILE && allow_more_files())
+        *fd = open(path, flags);
     if (*fd < 0)
         return open_failed(path, errno, err);
     bool is_known = fstat(*fd, &info) == 0 && let_wait(*fd);

@@ -8,6 +8,7 @@
 #define RC_TRAIN_DATASET_H
 
 #include "read/tokens.h"
+#include "train/order.h"
 
 #include <recompute/config.h>
 
@@ -55,19 +56,29 @@ rc_code rc_corpus_open(const rc_config *cfg, int64_t vocab, rc_arena *mem, rc_co
                        rc_error *err);
 void rc_corpus_close(rc_corpus *corpus);
 
+/* Text whose samples pass this many is put in order by a key instead of a shuffle: Megatron has no
+ * text as bytes whose order would be another, and 300 GB of it would take minutes only to draw. */
+enum { RC_KEYED_FROM = 1 << 28 };
+
 typedef struct rc_dataset {
     const rc_corpus *corpus;
     rc_split split;
     int64_t s;
     bool is_eod_masked;
+    uint32_t seed;
     int64_t n_epochs;             /* passes over the documents that the wanted samples take */
     bool has_separate_last_epoch; /* the last pass is shuffled by itself */
-    int64_t *document_index;      /* [n_documents]: all epochs */
-    int64_t *document_start;      /* [n_documents+1]: tokens of the row before each */
-    int64_t n_documents;
-    int64_t *shuffle_index; /* [n_samples] */
-    int64_t n_samples;      /* at least what was wanted */
+    bool is_keyed;                /* samples are ordered by a key */
+    int64_t n_documents;          /* of all epochs */
+    int64_t n_samples;            /* of all epochs; at least what was wanted */
+    int64_t n_first; /* of these, those that are shuffled together; then the last pass's */
+    /* set by rc_dataset_order */
+    int32_t *document_index; /* [n_documents] */
+    int64_t *
+        document_start; /* [n_documents / RC_START_EVERY + 1]: tokens of the row before each such */
+    rc_order order[2]; /* of the first n_first samples, and of those after them */
 } rc_dataset;
+enum { RC_START_EVERY = 16 };
 
 /* What a dataset is made for. */
 typedef struct rc_dataset_want {
@@ -79,18 +90,29 @@ typedef struct rc_dataset_want {
 } rc_dataset_want;
 
 /**
- * The order of one split's samples.
+ * How many passes over a split, and samples, a run takes.
  *
+ * gives   *out    without the order, which rc_dataset_order makes
  * errors  RC_E_INPUT when the split is too small for one sample; RC_E_RANGE; RC_E_MEMORY
- * memory  16 bytes a document and epoch, 8 a sample
+ */
+RC_MUST_CHECK
+rc_code rc_dataset_plan(const rc_corpus *corpus, const rc_dataset_want *want, rc_arena *mem,
+                        rc_dataset **out, rc_error *err);
+
+/**
+ * The order of the split's samples, Megatron's (but see RC_KEYED_FROM), as far as it is asked for.
+ *
+ * takes   n_needed  samples 0 to n_needed - 1 will be read; more than n_samples is as many
+ * memory  rc_dataset_order_bytes at most: 4.5 bytes a document and epoch; 8 to 28 bytes a sample that is
+ *         needed, and up to 43 MB for the draws
  * source  Megatron-LM megatron/core/datasets/gpt_dataset.py,
  *         _build_document_sample_shuffle_indices; helpers.cpp, build_sample_idx
  */
 RC_MUST_CHECK
-rc_code rc_dataset_make(const rc_corpus *corpus, const rc_dataset_want *want, rc_arena *mem,
-                        rc_dataset **out, rc_error *err);
+rc_code rc_dataset_order(rc_dataset *dataset, int64_t n_needed, rc_arena *mem, rc_error *err);
+int64_t rc_dataset_order_bytes(const rc_dataset *dataset, int64_t n_needed);
 
-/* Sample `i` (0 <= i < n_samples): `tokens` [s] and `targets` [s], the next tokens; -1 where
+/* Sample `i` (0 <= i < n_needed): `tokens` [s] and `targets` [s], the next tokens; -1 where
  * there is no loss. errors  RC_E_INPUT for a token outside the vocabulary */
 RC_MUST_CHECK
 rc_code rc_dataset_sample(const rc_dataset *dataset, int64_t i, int32_t *tokens,

@@ -181,6 +181,10 @@ static rc_code add_data(pairs *to, rc_error *err)
         add_count(to, "passes over the train split (from train_iters)", train->n_epochs, err));
     RC_TRY(add_count(to, "separately shuffled last passes (from train_iters)",
                      train->has_separate_last_epoch, err));
+    /* before there were keys all data was shuffled */
+    to->at[to->n++] = (rc_same){.key = "samples in an order",
+                                .value = train->is_keyed ? "by key" : "by shuffle",
+                                .if_absent = "by shuffle"};
     RC_TRY(add_count(to, "data files", (int64_t)n_files, err));
     to->at[to->n - 1].if_absent = to->at[to->n - 1].value;
     RC_TRY(RC_NEW(training->mem, &block, BLOCK_BYTES, err));

@@ -120,13 +120,15 @@ static rc_code start(loop *of, rc_error *err)
     rc_limits limits;
     RC_TRY(rc_training_open_folder(training, err));
     RC_TRY(rc_limits_read("", training->mem, &limits, err));
-    RC_TRY(rc_limits_refuse(&limits, training->schedule, 0, training->mem, err));
+    RC_TRY(rc_limits_refuse(&limits, training->schedule, rc_training_order_bytes(training),
+                            training->mem, err));
     rc_process_forget_peak();
     of->result->process_before_bytes = rc_process_memory_read(training->mem).now_bytes;
     RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
     RC_TRY(rc_training_list_weights(training, err));
     RC_TRY(rc_training_place_weights(training, &origin, err));
     RC_TRY(describe(training, origin, &text, err));
+    RC_TRY(rc_training_order(training, err));
     tell(of, (rc_train_event){.kind = RC_TRAIN_START, .text = text});
     return RC_OK;
 }

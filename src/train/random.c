@@ -37,9 +37,9 @@ uint32_t rc_twister_next(rc_twister *twister)
     return y ^ (y >> 18);
 }
 
-/* A uniform draw from [0, most]: masked draws until one is not above `most`. Beyond 32 bits numpy
- * joins two draws, the first being the upper half. */
-static uint64_t draw_up_to(rc_twister *twister, uint64_t most)
+/* Masked draws until one is not above `most`. Beyond 32 bits numpy joins two draws, the first being
+ * the upper half. */
+uint64_t rc_twister_draw(rc_twister *twister, uint64_t most)
 {
     uint64_t mask = most, value;
     for (int shift = 1; shift <= 32; shift *= 2)
@@ -56,8 +56,18 @@ static uint64_t draw_up_to(rc_twister *twister, uint64_t most)
 void rc_twister_shuffle(rc_twister *twister, int64_t *at, int64_t n)
 {
     for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)draw_up_to(twister, (uint64_t)i);
+        int64_t j = (int64_t)rc_twister_draw(twister, (uint64_t)i);
         int64_t kept = at[j];
+        at[j] = at[i];
+        at[i] = kept;
+    }
+}
+
+void rc_twister_shuffle_i32(rc_twister *twister, int32_t *at, int64_t n)
+{
+    for (int64_t i = n - 1; i > 0; i--) {
+        int64_t j = (int64_t)rc_twister_draw(twister, (uint64_t)i);
+        int32_t kept = at[j];
         at[j] = at[i];
         at[i] = kept;
     }

@@ -12,8 +12,11 @@ typedef struct rc_twister {
 
 void rc_twister_make(uint32_t seed, rc_twister *twister);
 uint32_t rc_twister_next(rc_twister *twister);
+/* A uniform draw from [0, most], as the shuffle takes it. */
+uint64_t rc_twister_draw(rc_twister *twister, uint64_t most);
 
 /* numpy.random.RandomState.shuffle of a one-dimensional array: the same order for the same seed. */
 void rc_twister_shuffle(rc_twister *twister, int64_t *at, int64_t n);
+void rc_twister_shuffle_i32(rc_twister *twister, int32_t *at, int64_t n);
 
 #endif

@@ -39,7 +39,7 @@ static rc_code count_valid_samples(const rc_train_settings *set, int64_t *n, rc_
     return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "the samples of all evaluations pass 2^63");
 }
 
-static rc_code order_data(rc_training *training, rc_error *err)
+static rc_code plan_data(rc_training *training, rc_error *err)
 {
     const rc_train_settings *set = &training->set;
     rc_dataset_want want = {.split = RC_SPLIT_TRAIN,
@@ -53,14 +53,47 @@ static rc_code order_data(rc_training *training, rc_error *err)
                        "dataset.eod_mask_loss needs engine.eod_id: an indexed dataset does not "
                        "say which token ends a document");
     want.n_samples = set->n_steps * set->n_global; /* both below 2^31 */
-    RC_TRY(rc_dataset_make(training->corpus, &want, training->mem, &training->train, err));
+    training->n_train_wanted = want.n_samples;
+    RC_TRY(rc_dataset_plan(training->corpus, &want, training->mem, &training->train, err));
     bool is_evaluated = set->eval_interval > 0 && set->eval_iters > 0 &&
                         training->corpus->n_tokens[RC_SPLIT_VALID] > 1;
     if (!is_evaluated)
         return RC_OK;
     want.split = RC_SPLIT_VALID;
     RC_TRY(count_valid_samples(set, &want.n_samples, err));
-    return rc_dataset_make(training->corpus, &want, training->mem, &training->valid, err);
+    training->n_valid_wanted = want.n_samples;
+    return rc_dataset_plan(training->corpus, &want, training->mem, &training->valid, err);
+}
+
+/* What is still to come lies behind what a state says was seen, wherever that is. */
+static int64_t needed_behind(int64_t n_seen, int64_t n_to_come, const rc_dataset *dataset)
+{
+    int64_t n;
+    return rc_add(n_seen, n_to_come, &n) ? n : dataset->n_samples;
+}
+
+rc_code rc_training_order(rc_training *training, rc_error *err)
+{
+    const rc_state *state = &training->state;
+    int64_t n_to_come = (training->set.n_steps - state->iteration) * training->set.n_global;
+    RC_TRY(rc_dataset_order(training->train,
+                            needed_behind(state->n_train_samples, n_to_come, training->train),
+                            training->mem, err));
+    if (!training->valid)
+        return RC_OK;
+    /* all of this run's, since a resumed one may have made more evaluations than it plans now */
+    return rc_dataset_order(
+        training->valid,
+        needed_behind(state->n_valid_samples, training->n_valid_wanted, training->valid),
+        training->mem, err);
+}
+
+int64_t rc_training_order_bytes(const rc_training *training)
+{
+    int64_t bytes = rc_dataset_order_bytes(training->train, training->n_train_wanted);
+    if (training->valid)
+        bytes += rc_dataset_order_bytes(training->valid, training->n_valid_wanted);
+    return bytes;
 }
 
 /* What the counts of a checkpoint are held against. */
@@ -82,7 +115,7 @@ static rc_code open_training(rc_training *training, rc_error *err)
     RC_TRY(rc_lr_make(training->cfg, set->n_global, &training->lr, err));
     RC_TRY(plan_memory(training, err));
     RC_TRY(rc_train_agree(training->cfg, training->mem, &training->is_function_told, err));
-    RC_TRY(order_data(training, err));
+    RC_TRY(plan_data(training, err));
     RC_TRY(rc_training_identity(training, err));
     set_counts(training);
     RC_TRY(RC_NEW(training->mem, &training->tokens, set->b * set->s, err));
@@ -175,6 +208,7 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
         {"n_threads", "threads", RC_UNIT_COUNT},
         {"peak_bytes", "predicted peak", RC_UNIT_BYTES},
         {"budget_bytes", "budget", RC_UNIT_BYTES},
+        {"order_bytes", "order of the data, beside it", RC_UNIT_BYTES},
     };
     const rc_train_settings *set = &training->set;
     rc_table *table;
@@ -199,6 +233,7 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
     row[10] = rc_cell_int(training->cost->peak_bytes);
     if (training->budget_bytes > 0)
         row[11] = rc_cell_int(training->budget_bytes);
+    row[12] = rc_cell_int(rc_training_order_bytes(training));
     rc_report_add(report, table, true);
     return RC_OK;
 }

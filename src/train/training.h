@@ -26,7 +26,8 @@ struct rc_training {
 
     rc_corpus *corpus;
     rc_dataset *train;
-    rc_dataset *valid; /* NULL: nothing is evaluated */
+    rc_dataset *valid;                      /* NULL: nothing is evaluated */
+    int64_t n_train_wanted, n_valid_wanted; /* samples of the whole run */
 
     bool is_function_told; /* by a file beside the weights that it starts from */
     rc_run *run;           /* from the first step on */
@@ -39,6 +40,12 @@ struct rc_training {
     int save_lock;             /* on that folder; -1 without one */
     int32_t *tokens, *targets; /* [b*s] of one micro-batch */
 };
+
+/* Puts the data in order for the rest of the run, from the state on. */
+RC_MUST_CHECK
+rc_code rc_training_order(rc_training *training, rc_error *err);
+/* What that takes at most, known before. */
+int64_t rc_training_order_bytes(const rc_training *training);
 
 /* The settings that a checkpoint must share with this run. */
 RC_MUST_CHECK

@@ -98,6 +98,7 @@ static void samples_come_in_the_order_of_the_dataset(void **state)
     loop_train(line, &record);
     rc_arena *mem = rc_arena_open();
     law_check(rc_training_open(loop_config(line, mem), mem, &training, &err), &err);
+    law_check(rc_training_order(training, &err), &err);
     need_order(&record, "micro", training->train, 40 * 6);
     need_order(&record, "eval", training->valid, (40 / 3 + 1) * 2 * 6);
     assert_true(training->train->n_epochs == 2);

@@ -357,6 +357,23 @@ static void what_a_shell_opened_is_read(void **state)
     }
 }
 
+/* More data files than a shell allows to be open at once, but not more than the kernel does. */
+static void many_data_files_are_read(void **state)
+{
+    static const char command[] =
+        "ulimit -Sn 24; list=; for i in $(seq 60); do list=$list,text; done; "
+        "exec \"$0\" train \"$1\" --quiet model.num_layers=1 model.hidden_size=16 engine.threads=1 "
+        "model.seq_length=16 train.train_iters=1 train.eval_iters=0 scheduler.lr_warmup_iters=0 "
+        "\"dataset.data_path=[${list#,}]\"";
+    const char *words[] = {"bash", "-c", command, program, config, NULL}, *before = program;
+    (void)state;
+    program = "/bin/bash";
+    outcome *got = run(words);
+    program = before;
+    if (exit_of(got) != 0)
+        fail_msg("status %x, said: %s", (unsigned)got->status, got->said);
+}
+
 static void empty_settings_name_no_path(void **state)
 {
     static const struct {
@@ -514,6 +531,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_that_is_read_waits_or_crashes),
         cmocka_unit_test(nothing_that_is_written_waits_or_crashes),
         cmocka_unit_test(what_a_shell_opened_is_read),
+        cmocka_unit_test(many_data_files_are_read),
         cmocka_unit_test(empty_settings_name_no_path),
         cmocka_unit_test(data_that_is_cut_off_is_an_error_after_a_save),
         cmocka_unit_test(weights_that_are_cut_off_are_named),

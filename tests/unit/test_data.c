@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -166,7 +167,8 @@ static void samples_come_in_megatrons_order(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rc_dataset *dataset;
         rc_dataset_want want = {RC_SPLIT_TRAIN, 4, cases[i].wanted, 1234, false};
-        assert_int_equal(rc_dataset_make(corpus, &want, s->mem, &dataset, &err), RC_OK);
+        assert_int_equal(rc_dataset_plan(corpus, &want, s->mem, &dataset, &err), RC_OK);
+        assert_int_equal(rc_dataset_order(dataset, INT64_MAX, s->mem, &err), RC_OK);
         assert_int_equal(dataset->n_epochs, cases[i].n_epochs);
         assert_int_equal(dataset->has_separate_last_epoch, cases[i].has_separate);
         assert_int_equal(dataset->n_samples, cases[i].n_samples);
@@ -215,7 +217,8 @@ static void text_is_bytes_and_an_end(void **state)
     assert_int_equal(rc_corpus_open(&cfg, 384, s->mem, &corpus, &err), RC_OK);
     assert_int_equal(corpus->n_tokens[RC_SPLIT_TRAIN], 8);
     rc_dataset_want want = {RC_SPLIT_TRAIN, 7, 1, 0, true};
-    assert_int_equal(rc_dataset_make(corpus, &want, s->mem, &dataset, &err), RC_OK);
+    assert_int_equal(rc_dataset_plan(corpus, &want, s->mem, &dataset, &err), RC_OK);
+    assert_int_equal(rc_dataset_order(dataset, want.n_samples, s->mem, &err), RC_OK);
     int32_t tokens[7], targets[7];
     assert_int_equal(rc_dataset_sample(dataset, 0, tokens, targets, &err), RC_OK);
     /* RandomState(0) leaves two documents as they are or swaps them; both ends are masked. */
@@ -246,7 +249,7 @@ static void text_is_split_by_position(void **state)
     assert_int_equal(corpus->n_tokens[RC_SPLIT_TEST], 0);
     rc_dataset *dataset;
     rc_dataset_want want = {RC_SPLIT_TEST, 4, 1, 0, false};
-    assert_int_equal(rc_dataset_make(corpus, &want, s->mem, &dataset, &err), RC_E_INPUT);
+    assert_int_equal(rc_dataset_plan(corpus, &want, s->mem, &dataset, &err), RC_E_INPUT);
     assert_non_null(strstr(err.msg, "test split has 0 tokens"));
     rc_corpus_close(corpus);
 }
@@ -397,6 +400,47 @@ static void bad_configs_are_refused_with_the_way_out(void **state)
     rc_corpus_close(corpus);
 }
 
+/* A file of 300 GB, of which no byte is stored or read but the samples': its order is a few bytes, and
+ * neither train nor validation comes twice upon a sample. */
+static void a_huge_text_takes_no_memory_for_its_order(void **state)
+{
+    enum { N = 1000, S = 16 };
+    setup *s = *state;
+    const char *path = path_in(s->folder, "huge.txt");
+    const int64_t n_bytes = INT64_C(300) << 30;
+    write_bytes(path, "x", 1);
+    if (truncate(path, n_bytes) != 0) {
+        print_message("skipped: this file system keeps no sparse file of 300 GiB\n");
+        skip();
+    }
+    rc_config cfg = config_of(&path, 1, "9,1,0");
+    SET(&cfg, vocab_size, 257);
+    rc_corpus *corpus;
+    rc_dataset *dataset;
+    rc_error err = {0};
+    assert_int_equal(rc_corpus_open(&cfg, 384, s->mem, &corpus, &err), RC_OK);
+    for (int split = RC_SPLIT_TRAIN; split <= RC_SPLIT_VALID; split++) {
+        rc_dataset_want want = {(rc_split)split, S, N, 1234, false};
+        size_t before = rc_arena_used_bytes(s->mem);
+        int64_t seen[N];
+        int32_t tokens[S], targets[S];
+        assert_int_equal(rc_dataset_plan(corpus, &want, s->mem, &dataset, &err), RC_OK);
+        assert_int_equal(dataset->n_samples, (corpus->n_tokens[split] - 1) / S);
+        assert_int_equal(rc_dataset_order(dataset, N, s->mem, &err), RC_OK);
+        assert_true(rc_dataset_order_bytes(dataset, N) < 1000);
+        assert_true(rc_arena_used_bytes(s->mem) - before < 4000);
+        for (int i = 0; i < N; i++) {
+            seen[i] = rc_order_at(&dataset->order[0], i);
+            assert_in_range(seen[i], 0, dataset->n_samples - 1);
+            for (int k = 0; k < i; k++)
+                assert_int_not_equal(seen[i], seen[k]);
+            assert_int_equal(rc_dataset_sample(dataset, i, tokens, targets, &err), RC_OK);
+            assert_int_equal(tokens[1], 0);
+        }
+    }
+    rc_corpus_close(corpus);
+}
+
 static void seed_must_be_what_numpy_takes(void **state)
 {
     setup *s = *state;
@@ -406,12 +450,12 @@ static void seed_must_be_what_numpy_takes(void **state)
     rc_dataset *dataset;
     assert_int_equal(rc_corpus_open(&cfg, 64, s->mem, &corpus, NULL), RC_OK);
     rc_dataset_want want = {RC_SPLIT_TRAIN, 4, 1, -1, false};
-    assert_int_equal(rc_dataset_make(corpus, &want, s->mem, &dataset, NULL), RC_E_INPUT);
+    assert_int_equal(rc_dataset_plan(corpus, &want, s->mem, &dataset, NULL), RC_E_INPUT);
     want.seed = 1LL << 32;
-    assert_int_equal(rc_dataset_make(corpus, &want, s->mem, &dataset, NULL), RC_E_INPUT);
+    assert_int_equal(rc_dataset_plan(corpus, &want, s->mem, &dataset, NULL), RC_E_INPUT);
     want.seed = 0;
     want.n_samples = INT64_MAX / 2;
-    assert_int_equal(rc_dataset_make(corpus, &want, s->mem, &dataset, NULL), RC_E_RANGE);
+    assert_int_equal(rc_dataset_plan(corpus, &want, s->mem, &dataset, NULL), RC_E_RANGE);
     rc_corpus_close(corpus);
 }
 
@@ -430,6 +474,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(negative_token_is_refused, open_setup, close_setup),
         cmocka_unit_test_setup_teardown(hostile_index_is_refused, open_setup, close_setup),
         cmocka_unit_test_setup_teardown(bad_configs_are_refused_with_the_way_out, open_setup,
+                                        close_setup),
+        cmocka_unit_test_setup_teardown(a_huge_text_takes_no_memory_for_its_order, open_setup,
                                         close_setup),
         cmocka_unit_test_setup_teardown(seed_must_be_what_numpy_takes, open_setup, close_setup),
     };
