@@ -124,15 +124,13 @@ static rc_code read_rules(const rc_args *args, int64_t limit_seconds, rc_study_r
  * spins for long unless it is told to be passive. */
 static bool is_spinning(void)
 {
-#ifdef __clang__
-    const bool is_libgomp = false;
-#else
-    const bool is_libgomp = true;
-#endif
-    const char *spins = getenv("GOMP_SPINCOUNT"), *policy = getenv("OMP_WAIT_POLICY");
+    const char *policy = getenv("OMP_WAIT_POLICY");
+#ifndef __clang__
+    const char *spins = getenv("GOMP_SPINCOUNT");
     int64_t n;
-    if (is_libgomp && spins)
+    if (spins)
         return !rc_parse_int(spins, &n) || n > 2000;
+#endif
     return !policy || strcasecmp(policy, "passive") != 0;
 }
 
