@@ -209,7 +209,7 @@ static const char *copy_word(const char *at, char out[MOST_PATH])
     for (; *at && *at != ' ' && *at != '\n'; at++) {
         bool is_octal = at[0] == '\\' && strspn(at + 1, "01234567") >= 3;
         char c =
-            is_octal ? (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0')) : *at;
+            (char)(is_octal ? (at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0') : *at);
         at += is_octal ? 3 : 0;
         if (n < MOST_PATH - 1)
             out[n++] = c;
