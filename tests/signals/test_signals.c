@@ -50,7 +50,7 @@ static void write_text(void)
 static void become_train(const char *terminal, int other_end, const char *const *more)
 {
     char config[4096];
-    const char *words[16] = {program,
+    const char *words[24] = {program,
                              "train",
                              config,
                              "dataset.data_path=[text]",
@@ -70,7 +70,7 @@ static void become_train(const char *terminal, int other_end, const char *const 
     for (int i = 0; i < 3; i++)
         dup2(at, i);
     snprintf(config, sizeof config, "%s/examples/gpt.yaml", source);
-    while (*more && n < 15)
+    while (*more && n < 23)
         words[n++] = *more++;
     execv(program, (char **)(uintptr_t)words);
     _exit(102);
@@ -265,6 +265,70 @@ static void kill_9_within_a_save_leaves_the_last_checkpoint(void **state)
     clean(of);
 }
 
+/* Every file of the last checkpoint, to be compared. */
+static void keep_result(const char *name)
+{
+    char command[256];
+    snprintf(command, sizeof command,
+             "cat out/iter_0000030/* out/latest_checkpointed_iteration.txt >%s && rm -r out",
+             name);
+    assert_int_equal(system(command), 0);
+}
+
+/* The same bytes, and nothing in the folder besides checkpoints and the pointer. */
+static void expect_undisturbed(void)
+{
+    assert_int_not_equal(system("ls out | grep -v -e '^iter_[0-9]*$' -e '^latest_.*txt$'"), 0);
+    keep_result("disturbed");
+    assert_int_equal(system("cmp undisturbed disturbed"), 0);
+}
+
+/* RC_KILLS: how many runs are killed; a few where it is not set. */
+static int count_kills(void)
+{
+    const char *text = getenv("RC_KILLS");
+    return text ? (int)strtol(text, NULL, 10) : 6;
+}
+
+/* Runs of 30 steps that save after each, killed at any moment and started again by the same command:
+ * the end is that of a run that nobody disturbed, byte for byte. Moments come from a generator with a
+ * fixed start; which step they meet is up to the machine. */
+static void kill_9_at_any_moment_changes_nothing(void **state)
+{
+    const char *const words[] = {"train.train_iters=30",       "scheduler.lr_warmup_iters=3",
+                                 "checkpoint.save_interval=1", "checkpoint.load=out",
+                                 "train.eval_interval=4",      "train.eval_iters=1",
+                                 "optimizer.lr=0.01",          NULL};
+    uint32_t draw = 20240901;
+    int status, n_killed = 0, n_wanted = count_kills();
+    (void)state;
+    run *of = make_folder();
+    launch(of, words);
+    assert_int_equal(finish(of), 0);
+    keep_result("undisturbed");
+    while (n_killed < n_wanted) {
+        close(of->terminal);
+        launch(of, words);
+        draw = draw * 1664525u + 1013904223u;
+        struct timespec moment = {.tv_nsec = (long)(draw >> 8) % 200000000};
+        nanosleep(&moment, NULL);
+        kill(of->pid, SIGKILL);
+        status = finish(of);
+        if (WIFSIGNALED(status)) {
+            n_killed++;
+            continue;
+        }
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            fail_msg("status %x; it showed:\n%s", (unsigned)status, of->text);
+        expect_undisturbed(); /* it came to its end: the next begins again */
+    }
+    close(of->terminal);
+    launch(of, words);
+    assert_int_equal(finish(of), 0);
+    expect_undisturbed();
+    clean(of);
+}
+
 /* The run is held by SIGSTOP, so that both signals wait for it and none comes after the end. */
 static void a_second_signal_ends_at_once(void **state)
 {
@@ -300,6 +364,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sigterm_finishes_the_step_and_saves),
         cmocka_unit_test(a_signal_ends_the_evaluation),
         cmocka_unit_test(kill_9_within_a_save_leaves_the_last_checkpoint),
+        cmocka_unit_test(kill_9_at_any_moment_changes_nothing),
         cmocka_unit_test(a_second_signal_ends_at_once),
     };
     if (argc != 3)
