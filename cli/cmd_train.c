@@ -6,6 +6,7 @@
 
 #include <recompute/train.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,16 +80,17 @@ static rc_code report_plan(const rc_training *training, const rc_args *args, rc_
     return rc_report_write(&report, args->format, stdout, err);
 }
 
-static rc_code close_log(FILE *log, const char *path, rc_error *err)
+static rc_code close_log(rc_progress *progress, const char *path, rc_error *err)
 {
-    if (!log)
+    if (!progress->log)
         return RC_OK;
-    bool is_written = !ferror(log);
-    is_written = fclose(log) == 0 && is_written;
-    if (is_written)
+    errno = EIO;
+    if (fclose(progress->log) != 0 && !progress->log_failure)
+        progress->log_failure = errno;
+    if (!progress->log_failure)
         return RC_OK;
     return RC_FAIL(err, RC_E_IO, (rc_where){.file = path},
-                   "cannot write: the log is incomplete");
+                   "cannot write: %s; the log is incomplete", strerror(progress->log_failure));
 }
 
 static rc_code train(rc_training *training, const rc_config *cfg, const rc_args *args,
@@ -109,7 +111,7 @@ static rc_code train(rc_training *training, const rc_config *cfg, const rc_args 
     catch_signal(SIGINT);
     catch_signal(SIGTERM);
     rc_code code = rc_training_run(training, &watch, &result, err);
-    rc_code log_code = close_log(progress.log, log_path, code == RC_OK ? err : NULL);
+    rc_code log_code = close_log(&progress, log_path, code == RC_OK ? err : NULL);
     RC_TRY(code);
     RC_TRY(log_code);
     RC_TRY(rc_train_result_table(&result, mem, &table, err));

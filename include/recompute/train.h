@@ -148,6 +148,7 @@ typedef struct rc_progress {
     double drawn_at;       /* when the line was last drawn */
     bool has_line;         /* it stands on the screen */
     bool has_memory_line;  /* Megatron's line about memory was printed */
+    int log_failure;       /* errno of the first line that the log lacks; 0 */
 } rc_progress;
 
 /* For rc_train_watch.event, with the rc_progress as `user`. */

@@ -7,10 +7,13 @@
 #include <recompute/train.h>
 
 #include "base/num.h"
+#include "base/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 static double now(void)
@@ -127,6 +130,9 @@ static void show(rc_progress *progress, const rc_train_event *event)
         show_step(progress, event);
         return;
     }
+    char text[8192] = ""; /* its paths may be a stranger's */
+    if (event->text)
+        rc_text_printable(event->text, strlen(event->text), text, sizeof text);
     bool is_over = event->iteration == event->n_steps;
     if (progress->has_line && is_over)
         fputc('\n', progress->to); /* the last step's line stays on the screen */
@@ -134,7 +140,7 @@ static void show(rc_progress *progress, const rc_train_event *event)
         clear_line(progress);
     progress->has_line = false;
     if (event->kind == RC_TRAIN_START)
-        fprintf(progress->to, "%s\n", event->text);
+        fprintf(progress->to, "%s\n", text);
     if (event->kind == RC_TRAIN_VALID && !progress->is_terminal)
         print_validation(progress, event);
     if (event->kind == RC_TRAIN_VALID && progress->is_terminal)
@@ -143,12 +149,11 @@ static void show(rc_progress *progress, const rc_train_event *event)
     if (event->kind == RC_TRAIN_SAVE)
         fprintf(progress->to,
                 "  successfully saved checkpoint from iteration %7" PRId64 " to %s\n",
-                event->iteration, event->text);
+                event->iteration, text);
     if (event->kind == RC_TRAIN_STOP)
         fprintf(progress->to, "stopped after step %" PRId64 " of %" PRId64 ", as asked; %s%s\n",
                 event->iteration, event->n_steps,
-                event->text ? "saved to " : "nothing is saved",
-                event->text ? event->text : " (checkpoint.save is not set)");
+                *text ? "saved to " : "nothing is saved (checkpoint.save is not set)", text);
     fflush(progress->to);
 }
 
@@ -165,7 +170,7 @@ static void set_real(json_t *line, const char *key, double value)
         json_object_set_new(line, key, json_real(value));
 }
 
-static void write_log(FILE *to, const rc_train_event *event)
+static void write_log(rc_progress *progress, const rc_train_event *event)
 {
     json_t *line = json_pack("{s:s, s:I, s:I}", "event", event_name(event->kind), "iteration",
                              (json_int_t)event->iteration, "consumed_samples",
@@ -188,17 +193,20 @@ static void write_log(FILE *to, const rc_train_event *event)
         set_real(line, "seconds", event->seconds);
     if (event->kind == RC_TRAIN_SAVE)
         json_object_set_new(line, "path", json_string(event->text));
-    json_dumpf(line, to, JSON_COMPACT);
+    errno = 0;
+    bool is_written = json_dumpf(line, progress->log, JSON_COMPACT) == 0 &&
+                      fputc('\n', progress->log) != EOF &&
+                      fflush(progress->log) == 0; /* a log is read while the run goes on */
+    if (!is_written && !progress->log_failure)
+        progress->log_failure = errno ? errno : EIO;
     json_decref(line);
-    fputc('\n', to);
-    fflush(to); /* a log is read while the run goes on */
 }
 
 void rc_progress_event(void *user, const rc_train_event *event)
 {
     rc_progress *progress = user;
     if (progress->log)
-        write_log(progress->log, event);
+        write_log(progress, event);
     if (progress->to)
         show(progress, event);
 }
