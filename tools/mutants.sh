@@ -42,11 +42,13 @@ first_failure() { # CTEST-ARGUMENTS...
         s/^.*Test +#[0-9]+: ([^ ]+) \.+ *\*\*\*.*$/\1/p' "$work/test.log" | head -1
 }
 
-# The program of a test: law.clip is test_law_clip, op.linear.naive is check_ops.
+# The program of a test: law.clip is test_law_clip, op.watch test_op_watch, op.linear.naive check_ops.
 target_of() { # TEST
     case $1 in
     law.* | unit.*) echo "test_${1/./_}" ;;
-    op.*) echo check_ops ;;
+    op.*.library) echo check_library ;;
+    op.*.*) echo check_ops ;;
+    op.*) echo "test_op_${1#op.}" ;;
     *) echo all ;;
     esac
 }
