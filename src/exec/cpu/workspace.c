@@ -145,14 +145,14 @@ static int take_for_library(void **out, size_t align, size_t bytes)
 /* The parts of a loaded library's dynamic section that name its imports. */
 typedef struct imports {
     uintptr_t base;
-    const ElfW(Rela) * tables[2]; /* of functions, of all the rest */
+    const Elf64_Rela *tables[2]; /* of functions, of all the rest */
     size_t n[2];
-    const ElfW(Sym) * symbols;
+    const Elf64_Sym *symbols;
     const char *names;
 } imports;
 
 /* The loader writes addresses into the section on most machines and leaves offsets on some. */
-static const void *address_of(uintptr_t base, ElfW(Addr) at)
+static const void *address_of(uintptr_t base, Elf64_Addr at)
 {
     return (const void *)(at < base ? base + at : at);
 }
@@ -165,15 +165,15 @@ static bool find_imports(const void *symbol, imports *out)
         return false;
     const struct link_map *map = extra;
     *out = (imports){.base = map->l_addr};
-    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+    for (const Elf64_Dyn *d = map->l_ld; d->d_tag != DT_NULL; d++) {
         if (d->d_tag == DT_JMPREL)
             out->tables[0] = address_of(out->base, d->d_un.d_ptr);
         else if (d->d_tag == DT_PLTRELSZ)
-            out->n[0] = d->d_un.d_val / sizeof(ElfW(Rela));
+            out->n[0] = d->d_un.d_val / sizeof(Elf64_Rela);
         else if (d->d_tag == DT_RELA)
             out->tables[1] = address_of(out->base, d->d_un.d_ptr);
         else if (d->d_tag == DT_RELASZ)
-            out->n[1] = d->d_un.d_val / sizeof(ElfW(Rela));
+            out->n[1] = d->d_un.d_val / sizeof(Elf64_Rela);
         else if (d->d_tag == DT_SYMTAB)
             out->symbols = address_of(out->base, d->d_un.d_ptr);
         else if (d->d_tag == DT_STRTAB)
@@ -188,9 +188,9 @@ static int find_slots(const imports *in, const char *name, void **slots, int roo
     int n = 0;
     for (int t = 0; t < 2; t++)
         for (size_t i = 0; in->tables[t] && i < in->n[t]; i++) {
-            const ElfW(Rela) *r = &in->tables[t][i];
+            const Elf64_Rela *r = &in->tables[t][i];
             const unsigned long type = ELF64_R_TYPE(r->r_info);
-            const ElfW(Sym) *symbol = &in->symbols[ELF64_R_SYM(r->r_info)];
+            const Elf64_Sym *symbol = &in->symbols[ELF64_R_SYM(r->r_info)];
             if ((type == JUMP_SLOT || type == GLOBAL_DATA) && n < room &&
                 strcmp(in->names + symbol->st_name, name) == 0)
                 slots[n++] = (void *)(in->base + r->r_offset);
