@@ -236,6 +236,7 @@ static rc_code study_model(studies *all, const char *name, const char *title,
     RC_TRY(number(all->args, "--warmup", 1, 0, &plan.n_warmup, err));
     RC_TRY(rc_config_make(inputs, n_inputs, all->mem, &cfg, err));
     RC_TRY(rc_train_refuse_unknown(cfg, err));
+    RC_TRY(rc_graph_check_sizes(cfg, err));
     if (asked)
         RC_TRY(split(asked, all->mem, settings, &plan.n_settings, err));
     else

@@ -70,6 +70,7 @@ static rc_code make_config(const rc_args *args, rc_arena *mem, rc_config **out, 
 static rc_code refuse(const rc_config *cfg, rc_arena *mem, rc_error *err)
 {
     RC_TRY(rc_train_refuse_model(cfg, err));
+    RC_TRY(rc_graph_check_sizes(cfg, err));
     return rc_check_refuse_errors(cfg, mem, err);
 }
 

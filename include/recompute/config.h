@@ -213,6 +213,10 @@ RC_MUST_CHECK
 RC_API rc_code rc_config_table(const rc_config *cfg, rc_arena *mem, rc_table **out,
                                rc_error *err);
 
+/* Fails with RC_E_INPUT when the field is null, saying that it must be given. */
+RC_MUST_CHECK
+RC_API rc_code rc_config_need(const rc_config *cfg, rc_field field, rc_error *err);
+
 /* A config from a flat map of TransformerConfig fields, as one line of `--jsonl` has it. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_from_core_json(const rc_doc *fields, rc_arena *mem, rc_config **out,

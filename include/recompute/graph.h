@@ -129,6 +129,10 @@ typedef struct rc_graph {
 RC_MUST_CHECK
 RC_API rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
                              rc_arena *mem, rc_graph **out, rc_error *err);
+/* The sizes alone: what must be given is, and each is in its range. For who judges the model by other
+ * rules too, which say less well that a size is missing. errors  as rc_graph_make */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_check_sizes(const rc_config *cfg, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_graph_verify(const rc_graph *graph, rc_error *err);
 RC_API void rc_graph_print(const rc_graph *graph, FILE *to);

@@ -19,9 +19,10 @@ static rc_where in_file(const char *path)
     return (rc_where){.file = path};
 }
 
-static rc_code io_failed(const char *what, const char *path, rc_error *err)
+/* `why` is the errno of the call that failed: what is called after it may set another. */
+static rc_code io_failed(const char *what, const char *path, int why, rc_error *err)
 {
-    return RC_FAIL(err, RC_E_IO, in_file(path), "cannot %s: %s", what, strerror(errno));
+    return RC_FAIL(err, RC_E_IO, in_file(path), "cannot %s: %s", what, strerror(why));
 }
 
 /* Reads to the end of `from`, growing as it goes: a pipe does not tell its length. */
@@ -49,7 +50,7 @@ static rc_code read_stream(FILE *from, const char *path, int64_t max_bytes, rc_a
         room *= 2;
     }
     if (ferror(from))
-        return io_failed("read", path, err);
+        return io_failed("read", path, errno, err);
     buffer[n] = '\0';
     *bytes = buffer;
     *n_bytes = n;
@@ -82,7 +83,7 @@ rc_code rc_in_file_read(const rc_in_file *file, int64_t at, int64_t n, void *out
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return io_failed("read", file->path, err);
+            return io_failed("read", file->path, errno, err);
         if (got == 0)
             return RC_FAIL(err, RC_E_IO, in_file(file->path),
                            "has no byte %" PRId64 " any more; it had %" PRId64
@@ -109,7 +110,7 @@ rc_code rc_map_open(const char *path, rc_map *map, rc_error *err)
     if (n_bytes > 0) {
         void *at = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (at == MAP_FAILED) {
-            rc_code code = io_failed("map", path, err);
+            rc_code code = io_failed("map", path, errno, err);
             close(fd);
             return code;
         }
@@ -128,9 +129,21 @@ void rc_map_close(rc_map *map)
 }
 
 /* The path goes into the message: a caller's buffer may be gone when the error is printed. */
-static rc_code write_failed(const char *path, rc_error *err)
+static rc_code write_failed(const char *path, int why, rc_error *err)
 {
-    return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "cannot write %.160s: %s", path, strerror(errno));
+    return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "cannot write %.160s: %s", path, strerror(why));
+}
+
+/* Writes what is left. Gives why a stream fails, or 0: who saw it fail before may have called others since, so
+ * that errno is theirs; but what failed once fails again. */
+static int flush(FILE *to)
+{
+    errno = 0;
+    if (fflush(to) == 0 && ferror(to) && fputc('\n', to) != EOF)
+        (void)fflush(to);
+    if (!ferror(to))
+        return 0;
+    return errno ? errno : EIO;
 }
 
 /* A rename onto a device or a link would replace it. */
@@ -157,27 +170,25 @@ rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
     file->to = fdopen(fd, "wb");
     if (file->to)
         return RC_OK;
+    rc_code code = write_failed(path, errno, err);
     close(fd);
-    return write_failed(path, err);
+    return code;
 }
 
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err)
 {
     const bool has_tmp = file->tmp_path[0] != '\0';
-    errno = EIO; /* of a write that failed long ago the reason is gone */
-    bool is_written = !ferror(file->to) && fflush(file->to) == 0 &&
-                      (!has_tmp || fsync(fileno(file->to)) == 0);
-    int why = errno; /* of the first that failed, not of what follows it */
-    if (fclose(file->to) != 0 && is_written) {
-        is_written = false;
+    int why = flush(file->to);
+    if (!why && has_tmp && fsync(fileno(file->to)) != 0)
         why = errno;
-    }
+    if (fclose(file->to) != 0 && !why)
+        why = errno;
     file->to = NULL;
-    if (is_written && (!has_tmp || rename(file->tmp_path, file->path) == 0))
+    if (!why && has_tmp && rename(file->tmp_path, file->path) != 0)
+        why = errno;
+    if (!why)
         return RC_OK;
-    if (!is_written)
-        errno = why;
-    rc_code code = write_failed(file->path, err);
+    rc_code code = write_failed(file->path, why, err);
     if (has_tmp)
         unlink(file->tmp_path);
     return code;
@@ -185,8 +196,9 @@ rc_code rc_out_file_commit(rc_out_file *file, rc_error *err)
 
 rc_code rc_out_file_write(rc_out_file *file, const void *bytes, size_t n_bytes, rc_error *err)
 {
-    return fwrite(bytes, 1, n_bytes, file->to) == n_bytes ? RC_OK
-                                                          : write_failed(file->path, err);
+    return fwrite(bytes, 1, n_bytes, file->to) == n_bytes
+               ? RC_OK
+               : write_failed(file->path, errno, err);
 }
 
 void rc_out_file_abort(rc_out_file *file)
@@ -205,8 +217,10 @@ rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err)
         return rc_out_file_commit(file, err);
     if (code == RC_E_IO && err && !err->where.file) /* a writer knows no path */
         *err = (rc_error){0};
-    if (code == RC_E_IO)
-        (void)write_failed(file->path, err);
+    if (code == RC_E_IO) {
+        int why = flush(file->to);
+        (void)write_failed(file->path, why ? why : EIO, err);
+    }
     rc_out_file_abort(file);
     return code;
 }
@@ -222,7 +236,7 @@ rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error 
     *out = fdopen(fd, mode);
     if (*out)
         return RC_OK;
-    rc_code code = io_failed("open", path, err);
+    rc_code code = io_failed("open", path, errno, err);
     close(fd);
     return code;
 }
@@ -256,9 +270,10 @@ rc_code rc_path_sync_directory(const char *path, rc_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return io_failed("open", path, err);
+        return io_failed("open", path, errno, err);
     bool is_synced = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
-    rc_code code = is_synced ? RC_OK : io_failed("write the directory to its disk", path, err);
+    rc_code code =
+        is_synced ? RC_OK : io_failed("write the directory to its disk", path, errno, err);
     close(fd);
     return code;
 }
@@ -266,13 +281,10 @@ rc_code rc_path_sync_directory(const char *path, rc_error *err)
 /* Makes one directory, and its name durable. `path` ends behind its last part. */
 static rc_code make_part(char *path, const char *whole, rc_error *err)
 {
-    if (mkdir(path, 0777) != 0) {
-        int why = errno;
-        if (rc_path_is_directory(path))
-            return RC_OK;
-        errno = why;
-        return io_failed("make the directory", whole, err);
-    }
+    int why = mkdir(path, 0777) == 0 ? 0 : errno;
+    if (why)
+        return rc_path_is_directory(path) ? RC_OK
+                                          : io_failed("make the directory", whole, why, err);
     char *slash = strrchr(path, '/');
     if (!slash || slash == path)
         return rc_path_sync_directory(slash ? "/" : ".", err);
@@ -301,12 +313,12 @@ rc_code rc_path_make_directory(const char *path, rc_error *err)
 
 rc_code rc_path_rename(const char *from, const char *to, rc_error *err)
 {
-    return rename(from, to) == 0 ? RC_OK : io_failed("rename", from, err);
+    return rename(from, to) == 0 ? RC_OK : io_failed("rename", from, errno, err);
 }
 
 rc_code rc_path_remove(const char *path, rc_error *err)
 {
-    return remove(path) == 0 || errno == ENOENT ? RC_OK : io_failed("remove", path, err);
+    return remove(path) == 0 || errno == ENOENT ? RC_OK : io_failed("remove", path, errno, err);
 }
 
 rc_code rc_path_list(const char *path, rc_arena *mem, const char ***names, size_t *n,
@@ -318,7 +330,7 @@ rc_code rc_path_list(const char *path, rc_arena *mem, const char ***names, size_
     *names = NULL;
     *n = 0;
     if (!folder)
-        return io_failed("open", path, err);
+        return io_failed("open", path, errno, err);
     for (const struct dirent *entry; code == RC_OK && (entry = readdir(folder));) {
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
@@ -336,7 +348,7 @@ rc_code rc_path_lock(const char *path, int wait_ms, int *fd, bool *is_locked, rc
     const struct timespec pause = {.tv_nsec = 20 * 1000000};
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*fd < 0)
-        return io_failed("open", path, err);
+        return io_failed("open", path, errno, err);
     for (int waited = 0;; waited += 20) {
         *is_locked = flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
         if (*is_locked || waited >= wait_ms || nanosleep(&pause, NULL) != 0)
@@ -360,7 +372,7 @@ rc_code rc_path_remove_folder(const char *path, rc_error *err)
         return rc_path_remove(path, err);
     DIR *folder = opendir(path);
     if (!folder)
-        return errno == ENOENT ? RC_OK : io_failed("open", path, err);
+        return errno == ENOENT ? RC_OK : io_failed("open", path, errno, err);
     for (const struct dirent *entry; (entry = readdir(folder));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(folder), entry->d_name, 0); /* what stays makes the next line fail */

@@ -3,6 +3,14 @@
 
 #include "base/num.h"
 
+rc_code rc_config_need(const rc_config *cfg, rc_field field, rc_error *err)
+{
+    if (!cfg->origin[field].is_null)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                   "%s is null; a value must be given", rc_field_key(field));
+}
+
 int64_t rc_config_head_dim(const rc_config *cfg)
 {
     if (cfg->kv_channels != RC_NULL_INT)

@@ -9,6 +9,7 @@
 #include "read/args.h"
 #include "read/flags.h"
 #include "read/override.h"
+#include "read/reader.h"
 
 #include <recompute/read.h>
 
@@ -79,11 +80,18 @@ static bool is_model(const char *word)
     return strcmp(word, "--model") == 0 || strncmp(word, "--model=", 8) == 0;
 }
 
-/* Does the word behind an argument begin something else? */
-static bool is_other(const char *word)
+/* Does the word behind `flag` and `n_values` values begin something else? A file is the value of an argument
+ * that wants one (--load FILE), and of one that takes many (--data-path TEXT TEXT), unless it is named as a
+ * configuration behind the first. Behind a switch, or numbers, it is a configuration. */
+static bool is_other(const rc_flag *flag, size_t n_values, const char *word)
 {
-    bool is_path = strpbrk(word, "./") && rc_path_exists(word);
-    return is_model(word) || rc_override_is(word) || is_path || strcmp(word, "-") == 0;
+    if (is_model(word) || rc_override_is(word) || strcmp(word, "-") == 0)
+        return true;
+    if (!strpbrk(word, "./") || !rc_path_exists(word))
+        return false;
+    bool is_text = flag && (flag->takes == RC_FLAG_WORDS || flag->takes == RC_FLAG_ANY);
+    bool is_one = flag && flag->takes == RC_FLAG_WORD;
+    return n_values == 0 ? !is_text && !is_one : !is_text || rc_reader_is_named(word);
 }
 
 static const rc_flag *find_flag(const char *word)
@@ -98,7 +106,7 @@ static void skip_args(words *w)
     size_t n_values = 0;
     for (; w->next < w->n; w->next++) {
         const char *word = w->at[w->next];
-        if (is_flag(word) ? is_model(word) : is_other(word))
+        if (is_flag(word) ? is_model(word) : is_other(flag, n_values, word))
             return;
         if (is_flag(word)) {
             flag = find_flag(word);

@@ -51,6 +51,8 @@ static rc_code not_a(const rc_doc *node, const char *shown, const char *what, rc
     char buf[96];
     rc_doc bare = *node;
     bare.is_quoted = false;
+    if (node->kind == RC_DOC_STRING && node->n_bytes == 0)
+        return RC_FAIL(err, RC_E_INPUT, node->where, "%s is empty; it must be %s", shown, what);
     if (node->kind == RC_DOC_STRING && node->is_quoted && !node->tag)
         rc_doc_resolve_scalar(&bare);
     if (bare.kind != node->kind)

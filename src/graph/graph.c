@@ -42,13 +42,13 @@ static rc_code need_size(const rc_config *cfg, rc_field field, int64_t value, rc
     const int64_t most = field == RC_FIELD_num_layers ? most_layers : most_of_a_size;
     if (value == RC_NULL_INT)
         return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where, "%s is not set; give %s=N",
-                       facts->name, facts->key);
+                       facts->key, facts->key);
     if (value < 1)
         return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
-                       "%s is %" PRId64 "; it must be at least 1", facts->name, value);
+                       "%s is %" PRId64 "; it must be at least 1", facts->key, value);
     if (value > most)
         return RC_FAIL(err, RC_E_RANGE, cfg->origin[field].where,
-                       "%s is %" PRId64 "; at most %" PRId64 " can be computed", facts->name,
+                       "%s is %" PRId64 "; at most %" PRId64 " can be computed", facts->key,
                        value, most);
     return RC_OK;
 }
@@ -92,10 +92,8 @@ static rc_code make_parallel_dims(const rc_config *cfg, rc_dims *dims, rc_error 
 static rc_code make_vocabulary(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
                                rc_dims *dims, rc_error *err)
 {
-    if (cfg->vocab_size != RC_NULL_INT || tokenizer < 1)
+    if (tokenizer < 1)
         RC_TRY(need_size(cfg, RC_FIELD_vocab_size, cfg->vocab_size, err));
-    RC_TRY(need_size(cfg, RC_FIELD_make_vocab_size_divisible_by,
-                     cfg->make_vocab_size_divisible_by, err));
     dims->V = rc_config_vocab(cfg, tokenizer);
     dims->W = dims->V;
     if (profile == RC_PROFILE_ENGINE && dims->t == 1) /* who shards it runs Megatron */
@@ -103,26 +101,34 @@ static rc_code make_vocabulary(const rc_config *cfg, rc_profile profile, int64_t
     return need_size(cfg, RC_FIELD_vocab_size, dims->V, err);
 }
 
-static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
+rc_code rc_graph_check_sizes(const rc_config *cfg, rc_error *err)
 {
     static const struct {
         rc_field field;
-        size_t config_at, dims_at;
-    } needed[] = {
-        {RC_FIELD_num_layers, offsetof(rc_config, num_layers), offsetof(rc_dims, L)},
-        {RC_FIELD_hidden_size, offsetof(rc_config, hidden_size), offsetof(rc_dims, h)},
-        {RC_FIELD_num_attention_heads, offsetof(rc_config, num_attention_heads),
-         offsetof(rc_dims, a)},
-        {RC_FIELD_seq_length, offsetof(rc_config, seq_length), offsetof(rc_dims, s)},
-        {RC_FIELD_micro_batch_size, offsetof(rc_config, micro_batch_size),
-         offsetof(rc_dims, b)},
+        bool is_needed; /* else null is derived */
+    } sizes[] = {
+        {RC_FIELD_num_layers, true},          {RC_FIELD_hidden_size, true},
+        {RC_FIELD_num_attention_heads, true}, {RC_FIELD_seq_length, true},
+        {RC_FIELD_micro_batch_size, true},    {RC_FIELD_make_vocab_size_divisible_by, true},
+        {RC_FIELD_num_query_groups, false},   {RC_FIELD_kv_channels, false},
+        {RC_FIELD_ffn_hidden_size, false},    {RC_FIELD_vocab_size, false},
     };
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        int64_t value;
-        memcpy(&value, (const char *)cfg + needed[i].config_at, sizeof value);
-        RC_TRY(need_size(cfg, needed[i].field, value, err));
-        memcpy((char *)dims + needed[i].dims_at, &value, sizeof value);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int64_t value = *(const rc_field_INT *)rc_config_value_at(cfg, sizes[i].field);
+        if (sizes[i].is_needed || value != RC_NULL_INT)
+            RC_TRY(need_size(cfg, sizes[i].field, value, err));
     }
+    return RC_OK;
+}
+
+static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
+{
+    RC_TRY(rc_graph_check_sizes(cfg, err));
+    dims->L = cfg->num_layers;
+    dims->h = cfg->hidden_size;
+    dims->a = cfg->num_attention_heads;
+    dims->s = cfg->seq_length;
+    dims->b = cfg->micro_batch_size;
     if (cfg->kv_channels == RC_NULL_INT)
         RC_TRY(need_divides(cfg, RC_FIELD_hidden_size, dims->h, dims->a, "num_attention_heads",
                             err));
@@ -191,6 +197,7 @@ static rc_code read_words(const rc_config *cfg, rc_builder *b, rc_error *err)
 
 static rc_code need_probability(const rc_config *cfg, rc_field field, double p, rc_error *err)
 {
+    RC_TRY(rc_config_need(cfg, field, err));
     if (p >= 0 && p < 1)
         return RC_OK;
     return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
@@ -202,6 +209,7 @@ static rc_code need_probability(const rc_config *cfg, rc_field field, double p, 
 static rc_code need_real(const rc_config *cfg, rc_field field, double value, double most,
                          rc_error *err)
 {
+    RC_TRY(rc_config_need(cfg, field, err));
     if (value >= 0 && value <= most)
         return RC_OK;
     return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
@@ -218,6 +226,7 @@ static rc_code need_reals(const rc_config *cfg, rc_error *err)
     RC_TRY(need_real(cfg, RC_FIELD_rotary_percent, cfg->rotary_percent, 1, err));
     if (!isnan(cfg->softmax_scale))
         RC_TRY(need_real(cfg, RC_FIELD_softmax_scale, cfg->softmax_scale, FLT_MAX, err));
+    RC_TRY(rc_config_need(cfg, RC_FIELD_rotary_base, err));
     if (cfg->rotary_base >= 1 && isfinite(cfg->rotary_base))
         return RC_OK;
     return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_rotary_base].where,

@@ -299,7 +299,8 @@ rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_b
         return RC_OK;
     if (budget_bytes < 1)
         return RC_FAIL(err, RC_E_INPUT, where,
-                       "a budget of %" PRId64 " bytes holds nothing; null sets no limit",
+                       "the memory budget is %" PRId64 " bytes, which hold nothing; "
+                       "engine.memory_budget=null sets no limit",
                        budget_bytes);
     snprintf(given, sizeof given, ", the budget is %s", rc_format_bytes(budget_bytes, bytes));
     rc_plan_bound bound = {budget_bytes, given, where, RC_E_INPUT};

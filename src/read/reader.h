@@ -63,4 +63,7 @@ void rc_doc_resolve_word(rc_doc *node);
 /* Takes `node` out of the children of `map`. */
 void rc_doc_remove(rc_doc *map, rc_doc *node);
 
+/* Does the path end as a file of configuration does: .yaml, .json, .sh, ...? */
+bool rc_reader_is_named(const char *path);
+
 #endif

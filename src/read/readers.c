@@ -46,6 +46,11 @@ static reader *find_by_extension(const char *path)
     return NULL;
 }
 
+bool rc_reader_is_named(const char *path)
+{
+    return find_by_extension(path) != NULL;
+}
+
 /* JSON begins with a brace or bracket and a quote soon after; all else that is no log and no
  * argument line is tried as YAML, which holds JSON too but says less about its faults. */
 static reader *find_by_look(const char *bytes)

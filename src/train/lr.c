@@ -50,6 +50,9 @@ static rc_code find_name(const rc_config *cfg, rc_field field, const char *const
 
 static rc_code check_rates(const rc_config *cfg, const rc_lr *lr, rc_error *err)
 {
+    static const rc_field needed[] = {RC_FIELD_lr, RC_FIELD_min_lr, RC_FIELD_lr_warmup_init};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        RC_TRY(rc_config_need(cfg, needed[i], err));
     if (!(lr->max >= 0) || !isfinite(lr->max))
         return RC_FAIL(err, RC_E_INPUT, where_of(cfg, RC_FIELD_lr),
                        "optimizer.lr is %g; it must be a number at or above 0", lr->max);

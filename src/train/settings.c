@@ -29,9 +29,7 @@ static rc_code check_integer(const rc_config *cfg, rc_field field, int64_t value
                              int64_t most, rc_error *err)
 {
     const char *key = rc_field_find(field)->key;
-    if (is_null(cfg, field))
-        return RC_FAIL(err, RC_E_INPUT, where_of(cfg, field), "%s is missing; it must be given",
-                       key);
+    RC_TRY(rc_config_need(cfg, field, err));
     if (value < least || value > most)
         return RC_FAIL(err, RC_E_INPUT, where_of(cfg, field),
                        "%s is %" PRId64 "; it must be %" PRId64 " to %" PRId64, key, value,
@@ -43,6 +41,7 @@ static rc_code check_real(const rc_config *cfg, rc_field field, double value, bo
                           rc_error *err)
 {
     const char *key = rc_field_find(field)->key;
+    RC_TRY(rc_config_need(cfg, field, err));
     if (!(value >= 0) || !isfinite(value) || (is_share && value >= 1))
         return RC_FAIL(err, RC_E_INPUT, where_of(cfg, field),
                        "%s is %g; it must be 0 or more%s", key, value,

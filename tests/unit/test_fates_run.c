@@ -287,12 +287,101 @@ static void every_used_field_changes_something(void **state)
             fail_msg("%s is said to be used, and not tried", rc_field_key((rc_field)k));
 }
 
+/* --- values that nobody means */
+
+static const char *const odd_values[] = {"0",
+                                         "-1",
+                                         "1",
+                                         "9223372036854775807",
+                                         "-9223372036854775808",
+                                         "99999999999999999999",
+                                         "1.5",
+                                         "nan",
+                                         ".nan",
+                                         "inf",
+                                         ".inf",
+                                         "1e400",
+                                         "null",
+                                         "''",
+                                         "true",
+                                         "word",
+                                         "[]",
+                                         "{a: 1}"};
+
+/* Words that an error of this field may say: its own name, or that of what it must agree with. */
+static bool is_named(const char *msg, const char *key)
+{
+    static const char *const partners[] = {"hidden_size",      "num_attention_heads",
+                                           "micro_batch_size", "seq_length",
+                                           "data_path",        "lr_decay_iters",
+                                           "train_iters",      "vocab_size",
+                                           "checkpoint.save",  "adam"};
+    const char *name = strrchr(key, '.');
+    if (strstr(msg, name ? name + 1 : key))
+        return true;
+    for (size_t i = 0; i < sizeof partners / sizeof *partners; i++)
+        if (strstr(msg, partners[i]))
+            return true;
+    return false;
+}
+
+/* What is wrong with how the run took the word; NULL when nothing is. */
+static const char *find_fault(const char *key, const char *value, rc_code code,
+                              const rc_error *err, const char *out)
+{
+    if (code == RC_OK)
+        return strstr(out, "nan") || strstr(out, "inf\n") ? "trains to no number" : NULL;
+    if (code == RC_E_BUG || strlen(err->msg) < 20)
+        return "is no error that says something";
+    if (err->where.file && strcmp(err->where.file, value) == 0)
+        return NULL; /* a path: the file is what is wrong */
+    const char *msg = err->msg;
+    if (!is_named(msg, key))
+        return "is not named";
+    bool is_null_shown = strstr(msg, "nan") || strstr(msg, "-9223372036854775808");
+    if (is_null_shown && !strstr(value, "nan") && value[0] != '-')
+        return "is a null that is shown as a number";
+    return NULL;
+}
+
+static int try_odd(const char *key, const char *value)
+{
+    char word[200], *out;
+    const char *words[] = {word};
+    rc_error err = {0};
+    snprintf(word, sizeof word, "%s=%s", key, value);
+    rc_code code = run(words, 1, strlen(value) < 5, &out, &err);
+    const char *fault = find_fault(key, value, code, &err, out);
+    if (fault)
+        print_error("%s %s: code %d, \"%s\"\n", word, fault, (int)code, err.msg);
+    free(out);
+    return fault != NULL;
+}
+
+/* Every used field with every odd value is an error that names it, or trains to finite numbers. */
+static void odd_values_are_errors_by_name_or_right(void **state)
+{
+    int n_faults = 0;
+    (void)state;
+    for (int i = 0; i < RC_FIELD_COUNT; i++) {
+        const char *key = rc_field_find((rc_field)i)->key;
+        bool is_path = strncmp(key, "checkpoint.", 11) == 0 &&
+                       strcmp(key, "checkpoint.save_interval") != 0;
+        if (!*key || is_path || rc_fate_of_field((rc_field)i)->kind != RC_FATE_USED)
+            continue;
+        for (size_t k = 0; k < sizeof odd_values / sizeof *odd_values; k++)
+            n_faults += try_odd(key, odd_values[k]);
+    }
+    assert_int_equal(n_faults, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_harmless_field_moves_no_bit),
         cmocka_unit_test(every_harmless_key_is_passed_over),
         cmocka_unit_test(every_harmless_argument_is_passed_over),
+        cmocka_unit_test(odd_values_are_errors_by_name_or_right),
         cmocka_unit_test(every_used_field_changes_something),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -325,6 +325,36 @@ static void directories_are_made_with_their_parents(void **state)
     empty_folder();
 }
 
+/* Whatever was called behind the call that failed, its reason is what is said. */
+static void the_reason_is_that_of_the_call_that_failed(void **state)
+{
+    (void)state;
+    rc_error err = {0};
+    if (access("/sys/kernel", F_OK) == 0) { /* nobody may make a folder there, and none is */
+        assert_int_equal(rc_path_make_directory("/sys/recompute-test/a", &err), RC_E_IO);
+        if (strstr(err.msg, "No such file"))
+            fail_msg("%s", err.msg);
+    }
+    if (access("/dev/full", W_OK) != 0) {
+        print_message("skipped: there is no /dev/full\n");
+        return;
+    }
+    for (int is_flushed = 0; is_flushed < 2; is_flushed++) {
+        rc_out_file file;
+        static char bytes[1 << 16];
+        err = (rc_error){0};
+        assert_ok(rc_out_file_open("/dev/full", &file, NULL));
+        (void)!fwrite(bytes, 1, is_flushed ? sizeof bytes : 10, file.to);
+        if (is_flushed)
+            fflush(file.to);
+        assert_int_equal(access("/none/such", F_OK), -1); /* errno is ENOENT */
+        rc_code code = RC_FAIL(&err, RC_E_IO, RC_NOWHERE, "the report could not be written");
+        assert_int_equal(rc_out_file_end(&file, code, &err), RC_E_IO);
+        if (!strstr(err.msg, "/dev/full") || !strstr(err.msg, "No space left"))
+            fail_msg("%s", err.msg);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +363,7 @@ int main(void)
         cmocka_unit_test(commit_that_cannot_be_written_fails_and_cleans_up),
         cmocka_unit_test(what_is_no_regular_file_is_written_to_directly),
         cmocka_unit_test(the_end_of_a_file_names_it_where_the_writer_could_not_write),
+        cmocka_unit_test(the_reason_is_that_of_the_call_that_failed),
         cmocka_unit_test(full_device_is_an_error_not_a_short_file),
         cmocka_unit_test(a_failed_write_is_told_with_a_reason),
         cmocka_unit_test(a_locked_folder_is_locked_until_it_is_unlocked),

@@ -333,7 +333,7 @@ static void every_bad_setting_is_refused(void **state)
         const char *says;
     } cases[] = {
         {"train.train_iters=0", RC_E_INPUT, "train.train_iters is 0; it must be 1"},
-        {"train.train_iters=null", RC_E_INPUT, "train.train_iters is missing"},
+        {"train.train_iters=null", RC_E_INPUT, "train.train_iters is null"},
         {"train.micro_batch_size=0", RC_E_INPUT, "micro_batch_size is 0"},
         {"train.train_iters=2147483647 train.global_batch_size=131074", RC_E_INPUT,
          "fewer than 2^48 samples"},
