@@ -215,12 +215,11 @@ rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err)
 {
     if (code == RC_OK)
         return rc_out_file_commit(file, err);
-    if (code == RC_E_IO && err && !err->where.file) /* a writer knows no path */
+    int why = code == RC_E_IO ? flush(file->to) : 0;
+    if (why && err && !err->where.file) /* a writer may know neither path nor reason */
         *err = (rc_error){0};
-    if (code == RC_E_IO) {
-        int why = flush(file->to);
-        (void)write_failed(file->path, why ? why : EIO, err);
-    }
+    if (why)
+        (void)write_failed(file->path, why, err);
     rc_out_file_abort(file);
     return code;
 }
