@@ -216,10 +216,12 @@ rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err)
     if (code == RC_OK)
         return rc_out_file_commit(file, err);
     int why = code == RC_E_IO ? flush(file->to) : 0;
-    if (why && err && !err->where.file) /* a writer may know neither path nor reason */
-        *err = (rc_error){0};
-    if (why)
-        (void)write_failed(file->path, why, err);
+    bool is_named = err && (err->where.file || strstr(err->msg, file->path));
+    if (code == RC_E_IO && (why || !is_named)) { /* a writer may know neither path nor reason */
+        if (err && !err->where.file)
+            *err = (rc_error){0};
+        (void)write_failed(file->path, why ? why : EIO, err);
+    }
     rc_out_file_abort(file);
     return code;
 }
