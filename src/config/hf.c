@@ -177,17 +177,22 @@ static bool is_taken(const file *of, const struct key *key, const rc_doc *node, 
     return false;
 }
 
+static rc_code note_unknown(const file *of, const rc_doc *node, rc_error *err)
+{
+    char says[200], name[64];
+    snprintf(says, sizeof says,
+             "%s: not known here, so neither is what it does to the model; take it out of the "
+             "file if it does nothing",
+             show_key(node, name));
+    return note(of->maker, node->key_where, says, err);
+}
+
 static rc_code judge(const file *of, const rc_doc *node, bool is_mapped, rc_error *err)
 {
-    char says[200], name[64], value[64];
+    char says[200], value[64];
     const struct key *key = find_key(of->styles, node->key);
-    if (!key) {
-        snprintf(says, sizeof says,
-                 "%s: not known here, so neither is what it does to the model; take it out of "
-                 "the file if it does nothing",
-                 show_key(node, name));
-        return note(of->maker, node->key_where, says, err);
-    }
+    if (!key)
+        return note_unknown(of, node, err);
     if (is_taken(of, key, node, is_mapped))
         return RC_OK;
     if (key->how == COMPUTED)
@@ -265,15 +270,22 @@ static rc_code read_family(file *of, const rc_doc *type, rc_error *err)
                              err));
     if (!of->is_outer)
         return RC_OK;
-    const char *name = type->kind == RC_DOC_STRING ? type->text : "";
+    bool is_word = type->kind == RC_DOC_STRING && strlen(type->text) == type->n_bytes;
+    const char *name = is_word ? type->text : "";
     const struct family *family = find_family(name);
     of->styles = family ? family->styles : NONE;
     return judge_family(of->maker, name, show(type, value), type->where, err);
 }
 
+/* What may stand in a rope_scaling of any type; other keys of the file have no meaning there. */
+static bool is_of_any_rope(const char *key)
+{
+    return strcmp(key, "rope_theta") == 0 || strcmp(key, "partial_rotary_factor") == 0;
+}
+
 static const rc_doc *find_in_ropes(const file *of, const char *key)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2 && is_of_any_rope(key); i++) {
         const rc_doc *found = rc_doc_find(rc_doc_find(of->map, rope_names[i]), key);
         if (found)
             return found;
@@ -344,8 +356,12 @@ static rc_code read_rope_keys(const file *of, const rc_doc *map, const char *typ
         RC_TRY(apply_rope(of, type, node, node->key, &is_mapped, err));
         if (is_mapped || (node->kind == RC_DOC_NULL && of->styles != NONE))
             continue;
-        RC_TRY(read_key(of, node, err));     /* rope_theta, partial_rotary_factor */
-        if (find_key(of->styles, node->key)) /* not for all that a stranger writes */
+        if (of->styles != NONE && !is_of_any_rope(node->key)) {
+            RC_TRY(note_unknown(of, node, err));
+            continue;
+        }
+        RC_TRY(read_key(of, node, err));
+        if (of->styles != NONE)
             RC_TRY(judge_twice(of, node, err));
     }
     return RC_OK;

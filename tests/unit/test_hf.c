@@ -329,6 +329,7 @@ static void families_are_taken_or_refused_by_name(void **state)
     must_refuse(&samples[0], "model_type", "\"llama5\"");
     must_refuse(&samples[0], "model_type", "\"Llama\"");
     must_refuse(&samples[0], "model_type", "7");
+    must_refuse(&samples[0], "model_type", "\"llama\\u0000\"");
     must_refuse(&samples[0], "model_type", NULL);
 }
 
@@ -388,6 +389,8 @@ static const struct rope_row {
     {"{\"rope_type\": \"default\", \"mrope_section\": [1, 1, 2]}", NULL},
     {"{\"rope_type\": \"default\", \"factor\": 2}", NULL},
     {"{\"factor\": 2}", NULL},
+    {"{\"rope_type\": \"default\", \"rms_norm_eps\": 1e-3}", NULL},
+    {"{\"type\": \"linear\", \"factor\": 2, \"hidden_size\": 8}", NULL},
     {"{\"type\": 3, \"factor\": 2}", NULL},
     {"{\"type\": \"llama3.factor\", \"factor\": 2}", NULL},
     {"{\"rope_type\": \"default\", \"partial_rotary_factor\": 0.5}", NULL},
