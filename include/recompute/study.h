@@ -131,6 +131,8 @@ typedef struct rc_study {
     rc_study_rules rules;
     rc_study_end end;
     rc_study_load load;
+    /* The most that a run took of the process beside its account (train.h); 0: nobody counted */
+    int64_t beside_bytes;
     /* Processor time stands for the work of a step: it is known for steps alone, and no thread burns
      * it while waiting. Else it is shown and decides nothing. */
     bool is_cpu_fair;

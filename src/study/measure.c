@@ -165,6 +165,10 @@ static rc_code run_training(measuring *m, rc_training *training, rc_study_row *r
     row->predicted_bytes = result.peak_bytes;
     if (result.touched_bytes > row->peak_bytes)
         row->peak_bytes = result.touched_bytes;
+    const int64_t beside_bytes =
+        result.process_peak_bytes - result.process_before_bytes - result.touched_bytes;
+    if (result.process_peak_bytes > 0 && beside_bytes > m->study->beside_bytes)
+        m->study->beside_bytes = beside_bytes;
     row->loss = result.last_loss;
     row->n_iterations = result.iteration;
     return RC_OK;

@@ -204,6 +204,7 @@ enum {
     NOISE,
     LOSS_NOISE,
     IS_EXACT,
+    BESIDE,
     N_FACTS
 };
 
@@ -223,6 +224,7 @@ static const study_column facts[N_FACTS] = {
     [IS_EXACT] = {{"is_prediction_exact", "Predicted peak = measured peak, every row",
                    RC_UNIT_BOOL},
                   ALL},
+    [BESIDE] = {{"beside_bytes", "Taken beside the account, at most", RC_UNIT_BYTES}, ALL},
 };
 
 /* NULL where no row has a prediction. */
@@ -255,6 +257,8 @@ static void fill_facts(const rc_study *study, rc_cell cells[N_FACTS])
     cells[NOISE] = rc_cell_real(study->noise_ratio);
     cells[LOSS_NOISE] = rc_cell_real(study->loss_noise_ratio);
     cells[IS_EXACT] = exactness(study);
+    cells[BESIDE] = rc_cell_int(study->beside_bytes);
+    cells[BESIDE].is_null = study->beside_bytes == 0;
 }
 
 rc_code rc_study_facts(const rc_study *study, bool is_brief, rc_arena *mem, rc_table **out,
@@ -268,7 +272,7 @@ rc_code rc_study_facts(const rc_study *study, bool is_brief, rc_arena *mem, rc_t
     fill_facts(study, all);
     for (size_t i = 0; i < N_FACTS; i++) {
         bool is_shown_fact = !is_brief || facts[i].audience != PROGRAMS;
-        if (!is_shown_fact || (i == IS_EXACT && all[i].is_null))
+        if (!is_shown_fact || ((i == IS_EXACT || i == BESIDE) && all[i].is_null))
             continue;
         all[n] = all[i];
         chosen[n++] = facts[i].column;
