@@ -295,6 +295,14 @@ static rc_code make_part(char *path, const char *whole, rc_error *err)
     return code;
 }
 
+rc_code rc_path_look(const char *path, bool *exists, rc_error *err)
+{
+    struct stat info;
+    *exists = stat(path, &info) == 0;
+    return *exists || errno == ENOENT || errno == ENOTDIR ? RC_OK
+                                                          : io_failed("look at it", path, err);
+}
+
 rc_code rc_path_make_directory(const char *path, rc_error *err)
 {
     char part[4096];

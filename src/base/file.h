@@ -67,6 +67,10 @@ rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error 
 bool rc_path_is_directory(const char *path);
 bool rc_path_is_link(const char *path); /* symbolic, itself */
 bool rc_path_exists(const char *path);
+/* The same where "no" has consequences. errors  RC_E_IO when it cannot be known: a folder on the way
+ * may not be entered, its disk fails, the name is too long */
+RC_MUST_CHECK
+rc_code rc_path_look(const char *path, bool *exists, rc_error *err);
 bool rc_path_is_same(const char *a,
                      const char *b); /* both exist and are one file or directory */
 /* Makes the names in a directory durable: what was made, renamed or removed in it. */

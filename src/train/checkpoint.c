@@ -174,9 +174,11 @@ rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path,
     const char *pointer, *text, *made, *old;
     size_t n;
     int64_t iteration;
+    bool has_pointer;
     *path = NULL;
     RC_TRY(join(folder, rc_pointer_name, mem, &pointer, err));
-    if (!rc_path_exists(pointer))
+    RC_TRY(rc_path_look(pointer, &has_pointer, err)); /* else a run would start afresh */
+    if (!has_pointer)
         return RC_OK;
     RC_TRY(rc_file_read(pointer, 1024, mem, &text, &n, err));
     if (!parse_pointer(text, n, &iteration))

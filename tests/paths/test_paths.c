@@ -374,6 +374,30 @@ static void many_data_files_are_read(void **state)
         fail_msg("status %x, said: %s", (unsigned)got->status, got->said);
 }
 
+/* A run that cannot look for its checkpoints must not start afresh, and save over them. */
+static void a_folder_that_cannot_be_entered_is_not_an_empty_one(void **state)
+{
+    static char load[5100];
+    const char *words[] = {program,
+                           TRAIN,
+                           "dataset.data_path=[text]",
+                           "model.hidden_size=16",
+                           "model.seq_length=16",
+                           "engine.threads=1",
+                           load,
+                           NULL};
+    (void)state;
+    assert_int_equal(mkdir("closed", 0), 0);
+    snprintf(load, sizeof load, "checkpoint.load=closed");
+    outcome *got = finish(launch(words, geteuid() == 0));
+    if (exit_of(got) < 126 && (exit_of(got) != 3 || !strstr(got->said, "Permission denied")))
+        fail_msg("status %x, said: %s", (unsigned)got->status, got->said);
+    snprintf(load, sizeof load, "checkpoint.load=%s", nowhere);
+    got = run(words);
+    if (exit_of(got) != 3 || !strstr(got->said, "too long"))
+        fail_msg("status %x, said: %s", (unsigned)got->status, got->said);
+}
+
 static void empty_settings_name_no_path(void **state)
 {
     static const struct {
@@ -532,6 +556,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_that_is_written_waits_or_crashes),
         cmocka_unit_test(what_a_shell_opened_is_read),
         cmocka_unit_test(many_data_files_are_read),
+        cmocka_unit_test(a_folder_that_cannot_be_entered_is_not_an_empty_one),
         cmocka_unit_test(empty_settings_name_no_path),
         cmocka_unit_test(data_that_is_cut_off_is_an_error_after_a_save),
         cmocka_unit_test(weights_that_are_cut_off_are_named),
