@@ -7,7 +7,10 @@
 #include <recompute/train.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,13 +45,54 @@ static bool is_stopping(void *user)
     return signal_seen != 0;
 }
 
-/* A signal that was ignored when the program started (nohup, a background job) stays ignored. */
-static void catch_signal(int signal)
+/* A signal that was ignored when the program started (nohup, a background job) stays ignored.
+ * `flags`: SA_RESTART where a signal must not break off what is going on, as a save. */
+static void catch_signals(int flags)
 {
-    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    static const int signals[] = {SIGINT, SIGTERM};
+    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = flags};
     sigemptyset(&action.sa_mask);
-    if (sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(signal, &action, NULL);
+    for (size_t i = 0; i < 2; i++)
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+}
+
+/* --- who watches --- */
+
+/* A pipe that nobody empties holds up a write for ever. A run that is asked to stop does not wait for it:
+ * it goes on without showing more, saves, and says in the end that its output is incomplete. */
+typedef struct viewer {
+    rc_progress progress;
+    bool has_lost_output;
+} viewer;
+
+static bool takes_more(FILE *to)
+{
+    enum { PATIENCE_MS = 1000 };
+    struct pollfd waiting = {.fd = fileno(to), .events = POLLOUT};
+    return !signal_seen || poll(&waiting, 1, PATIENCE_MS) == 1;
+}
+
+static void give_up_if_stuck(FILE **to, viewer *of)
+{
+    if (!*to || (!ferror(*to) && takes_more(*to)))
+        return;
+    /* what is still buffered goes nowhere, or the end of the program would wait for it */
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0 && dup2(nowhere, fileno(*to)) >= 0)
+        close(nowhere);
+    *to = NULL;
+    of->has_lost_output = true;
+}
+
+static void on_event(void *user, const rc_train_event *event)
+{
+    viewer *of = user;
+    give_up_if_stuck(&of->progress.to, of);
+    give_up_if_stuck(&of->progress.log, of);
+    catch_signals(0);
+    rc_progress_event(&of->progress, event);
+    catch_signals(SA_RESTART);
 }
 
 /* Where all but the result goes: to standard output too, unless a program reads it. */
@@ -93,30 +137,42 @@ static rc_code close_log(rc_progress *progress, const char *path, rc_error *err)
                    "cannot write: %s; the log is incomplete", strerror(progress->log_failure));
 }
 
+static rc_code report_result(const rc_train_result *result, const rc_args *args, rc_arena *mem,
+                             rc_error *err)
+{
+    rc_report report = {.n = 0};
+    rc_table *table;
+    RC_TRY(rc_train_result_table(result, mem, &table, err));
+    rc_report_add(&report, table, true);
+    return rc_report_write(&report, args->format, stdout, err);
+}
+
 static rc_code train(rc_training *training, const rc_config *cfg, const rc_args *args,
                      rc_arena *mem, rc_error *err)
 {
     const char *log_path = rc_args_find(args, "--log");
-    FILE *to = aside(args);
-    rc_progress progress = {.to = rc_args_find(args, "--quiet") ? NULL : to,
-                            .is_terminal = isatty(fileno(to)) == 1,
-                            .width = rc_style_of(to).width,
-                            .log_interval = cfg->log_interval};
-    rc_train_watch watch = {rc_progress_event, is_stopping, &progress};
+    FILE *to = aside(args), *log = NULL;
+    viewer eyes = {.progress = {.to = rc_args_find(args, "--quiet") ? NULL : to,
+                                .is_terminal = isatty(fileno(to)) == 1,
+                                .width = rc_style_of(to).width,
+                                .log_interval = cfg->log_interval}};
+    rc_train_watch watch = {on_event, is_stopping, &eyes};
     rc_train_result result;
-    rc_report report = {.n = 0};
-    rc_table *table;
     if (log_path)
-        RC_TRY(rc_stream_open(log_path, "a", &progress.log, err));
-    catch_signal(SIGINT);
-    catch_signal(SIGTERM);
+        RC_TRY(rc_stream_open(log_path, "a", &log, err));
+    eyes.progress.log = log;
+    catch_signals(SA_RESTART);
     rc_code code = rc_training_run(training, &watch, &result, err);
-    rc_code log_code = close_log(&progress, log_path, code == RC_OK ? err : NULL);
+    give_up_if_stuck(&eyes.progress.to, &eyes);
+    eyes.progress.log = log; /* given up or not, it is closed */
+    rc_code log_code = close_log(&eyes.progress, log_path, code == RC_OK ? err : NULL);
     RC_TRY(code);
     RC_TRY(log_code);
-    RC_TRY(rc_train_result_table(&result, mem, &table, err));
-    rc_report_add(&report, table, true);
-    return rc_report_write(&report, args->format, stdout, err);
+    if (eyes.has_lost_output)
+        return RC_FAIL(err, RC_E_IO, RC_NOWHERE,
+                       "the output took no more and is incomplete%s%s",
+                       result.saved_to[0] ? "; saved to " : "", result.saved_to);
+    return report_result(&result, args, mem, err);
 }
 
 static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)

@@ -346,6 +346,48 @@ static void a_second_signal_ends_at_once(void **state)
     clean(of);
 }
 
+/* Nobody reads what the run shows, and its pipe is full: it waits in a write when the signal comes. */
+static void a_signal_ends_the_wait_for_a_reader(void **state)
+{
+    enum { MOST_WAITS = 6000 };
+    const struct timespec moment = {.tv_nsec = 10000000};
+    int ends[2], status = 0, n_full = 0, i = 0;
+    char config[4096];
+    (void)state;
+    run *of = make_folder();
+    assert_int_equal(pipe(ends), 0);
+    snprintf(config, sizeof config, "%s/examples/gpt.yaml", source);
+    of->pid = fork();
+    assert_true(of->pid >= 0);
+    if (of->pid == 0) {
+        dup2(ends[1], 1);
+        close(ends[0]);
+        close(ends[1]);
+        execl(program, program, "train", config, "dataset.data_path=[text]",
+              "model.num_layers=1", "model.hidden_size=16", "model.seq_length=16",
+              "train.train_iters=10000000", "train.eval_iters=0", "logger.log_interval=1",
+              "engine.threads=1", "checkpoint.save=out", (char *)NULL);
+        _exit(102);
+    }
+    for (; i < MOST_WAITS && n_full < 50; i++) {
+        struct pollfd room = {.fd = ends[1], .events = POLLOUT};
+        nanosleep(&moment, NULL);
+        n_full += poll(&room, 1, 0) == 0;
+    }
+    assert_int_equal(n_full, 50);
+    assert_int_equal(kill(of->pid, SIGTERM), 0);
+    for (i = 0; i < MOST_WAITS && waitpid(of->pid, &status, WNOHANG) == 0; i++)
+        nanosleep(&moment, NULL);
+    if (i == MOST_WAITS)
+        kill(of->pid, SIGKILL);
+    assert_true(i < MOST_WAITS && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 3); /* what was to be shown was not */
+    assert_true(has_checkpoint());
+    close(ends[0]);
+    of->terminal = ends[1];
+    clean(of);
+}
+
 /* A bare chroot has no /dev/pts. */
 static bool has_terminals(void)
 {
@@ -366,6 +408,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(kill_9_within_a_save_leaves_the_last_checkpoint),
         cmocka_unit_test(kill_9_at_any_moment_changes_nothing),
         cmocka_unit_test(a_second_signal_ends_at_once),
+        cmocka_unit_test(a_signal_ends_the_wait_for_a_reader),
     };
     if (argc != 3)
         return 2;
