@@ -299,8 +299,9 @@ rc_code rc_path_look(const char *path, bool *exists, rc_error *err)
 {
     struct stat info;
     *exists = stat(path, &info) == 0;
-    return *exists || errno == ENOENT || errno == ENOTDIR ? RC_OK
-                                                          : io_failed("look at it", path, err);
+    if (*exists || errno == ENOENT || errno == ENOTDIR)
+        return RC_OK;
+    return io_failed("look at it", path, errno, err);
 }
 
 rc_code rc_path_make_directory(const char *path, rc_error *err)
