@@ -130,9 +130,10 @@ bool rc_checkpoint_parse_name(const char *name, const char *suffix, int64_t *ite
 
 /**
  * Removes what killed saves left in a folder: iter_N.tmp, iter_N.old beside a complete iter_N, and
- * half-written pointer files; never what holds any file that a save does not write.
+ * half-written pointer files; never what holds any file that a save does not write. An iter_N.old that
+ * the pointer means becomes iter_N again.
  *
- * errors  RC_E_IO when the folder cannot be read; what cannot be removed stays
+ * errors  RC_E_IO when the folder cannot be read or written to; what cannot be removed stays
  */
 RC_MUST_CHECK
 rc_code rc_checkpoint_clean(const char *folder, rc_arena *tmp, rc_error *err);

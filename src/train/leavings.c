@@ -114,11 +114,28 @@ static bool is_leaving(const char *folder, const char *name, rc_arena *tmp)
            is_complete(made, tmp);
 }
 
+/* A run that was killed while it saved an iteration a second time, between the two renames: what
+ * the pointer means gets its name back. */
+static rc_code restore(const char *folder, rc_arena *tmp, rc_error *err)
+{
+    static const char suffix[] = ".old";
+    const char *old, *made;
+    if (rc_checkpoint_find(folder, tmp, &old, NULL) != RC_OK || !old)
+        return RC_OK; /* who resumes from it is told */
+    size_t n = strlen(old), n_suffix = sizeof suffix - 1;
+    if (strcmp(old + n - n_suffix, suffix) != 0 || !is_complete(old, tmp))
+        return RC_OK;
+    RC_TRY(rc_arena_copy(tmp, old, n - n_suffix, &made, err));
+    RC_TRY(rc_path_rename(old, made, err));
+    return rc_path_sync_directory(folder, err);
+}
+
 rc_code rc_checkpoint_clean(const char *folder, rc_arena *tmp, rc_error *err)
 {
     const char **names, *path;
     size_t n;
     rc_mark mark = rc_arena_mark(tmp);
+    RC_TRY(restore(folder, tmp, err));
     RC_TRY(rc_path_list(folder, tmp, &names, &n, err));
     for (size_t i = 0; i < n; i++) {
         if (!is_leaving(folder, names[i], tmp))
