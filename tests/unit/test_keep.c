@@ -68,6 +68,9 @@ static void checksums_are_those_of_zlib(void **state)
         for (int n_threads = 1; n_threads < 6; n_threads += 2)
             assert_int_equal(rc_crc32_of(bytes, sizes[i], n_threads),
                              crc32(0, bytes, (uInt)sizes[i]));
+    for (size_t n = 0; n < 1500; n++) /* any length and start, continued from any value */
+        assert_int_equal(rc_crc32((uint32_t)n * 2654435761u, bytes + n % 67, n),
+                         crc32((uInt)((uint32_t)n * 2654435761u), bytes + n % 67, (uInt)n));
     assert_int_equal(rc_crc32_join(rc_crc32(0, bytes, 1000), rc_crc32(0, bytes + 1000, 7), 7),
                      crc32(0, bytes, 1007));
     free(bytes);
