@@ -131,8 +131,9 @@ static bool is_it(const rc_config *cfg, const char *word, const rc_doc *node)
         return strcmp(word, node->i ? "true" : "false") == 0;
     if (node->kind == RC_DOC_INT || node->kind == RC_DOC_FLOAT)
         return is_number(cfg, word, node->f);
-    const char *text = rc_value_text(node);
-    return text && is_text(word, text);
+    const char *text = rc_value_text(node); /* of a class with arguments the first of them */
+    bool is_class = word[0] == '*' && node->tag;
+    return (text && is_text(word, text)) || (is_class && is_text(word, node->tag));
 }
 
 static bool is_neutral(const rc_config *cfg, const rc_fate *row, const rc_doc *node)
@@ -184,7 +185,8 @@ static rc_code judge_key(const rc_config *cfg, const rc_unknown_key *key, rc_fat
                          judge say, rc_error *err)
 {
     char path[MOST_PATH];
-    bool is_map = key->fault == RC_KEY_NO_FIELD && key->node && key->node->kind == RC_DOC_MAP &&
+    bool is_map = key->fault == RC_KEY_NO_FIELD && key->node &&
+                  (key->node->kind == RC_DOC_MAP || key->node->kind == RC_DOC_NULL) &&
                   strlen(key->path) < MOST_PATH / 2;
     snprintf(path, sizeof path, "%.250s._target_", key->path);
     if (!is_map || !rc_fate_of_key(path)) /* no section that we know */

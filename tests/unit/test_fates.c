@@ -265,6 +265,41 @@ static void a_vocabulary_that_a_tokenizer_knows_must_be_given(void **state)
     }
 }
 
+/* What Bridge writes beside a checkpoint: sections that are null or empty, classes and all. */
+static void a_saved_config_of_bridge_trains(void **state)
+{
+    static const char text[] =
+        "_target_: megatron.bridge.training.config.ConfigContainer\n"
+        "profiling: null\nft: {}\npeft: null\ncomm_overlap: null\nstraggler: null\n"
+        "nvrx_straggler: {enabled: false, logger_name: a}\ntensor_inspect: null\n"
+        "train: {_target_: megatron.bridge.training.config.TrainingConfig, manual_gc: true,\n"
+        "  exit_signal: {_target_: signal.Signals, _call_: true, _args_: [15]},\n"
+        "  iterations_to_skip: []}\n"
+        "validation: {skip_train: false}\n"
+        "model: {_target_: megatron.bridge.models.gpt_provider.GPTModelProvider,\n"
+        "  init_method: {_target_: functools.partial, _partial_: true, _args_: [0.0, 0.02]},\n"
+        "  params_dtype: {_target_: torch.float32, _call_: false}, softmax_type: vanilla,\n"
+        "  transformer_layer_spec: {_target_: a.b.default_layer_spec, _call_: false},\n"
+        "  glu_linear_offset: 0.0, tp_comm_overlap_cfg: null, should_pad_vocab: false}\n"
+        "optimizer: {_target_: megatron.core.optimizer.OptimizerConfig,\n"
+        "  grad_norm_skip_threshold: .inf, decoupled_weight_decay: true, timers: null}\n"
+        "scheduler: {start_weight_decay: 0.1, end_weight_decay: 0.1,\n"
+        "  weight_decay_incr_style: constant, lr_warmup_samples: 0}\n"
+        "dataset: {_target_: megatron.bridge.training.config.GPTDatasetConfig,\n"
+        "  dataloader_type: single, blend: null}\n"
+        "checkpoint: {most_recent_k: -1, load_optim: true, ckpt_format: torch_dist}\n"
+        "optimizer_config_override_provider: {_target_: a.OptimizerConfigOverrideProvider}\n"
+        "env_vars: {ANY: 1}\n";
+    const char *words[] = {path_in(folder, "saved.yaml")};
+    rc_error err = {0};
+    char *out;
+    (void)state;
+    write_bytes(words[0], text, sizeof text - 1);
+    if (run(words, 1, true, &out, &err) != RC_OK)
+        fail_msg("%d: %s", err.where.line, err.msg);
+    free(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +310,7 @@ int main(void)
         cmocka_unit_test(every_refused_key_is_refused_by_name_and_its_neutral_values_pass),
         cmocka_unit_test(every_refused_argument_is_refused_by_name),
         cmocka_unit_test(a_plain_config_is_not_refused),
+        cmocka_unit_test(a_saved_config_of_bridge_trains),
         cmocka_unit_test(a_key_that_nobody_knows_is_refused),
         cmocka_unit_test(a_vocabulary_that_a_tokenizer_knows_must_be_given),
     };
