@@ -119,6 +119,14 @@ static bool is_text(const char *word, const char *text)
     return strcmp(word, text + (strncmp(text, "torch.", 6) == 0 ? 6 : 0)) == 0;
 }
 
+/* The class of a function or value counts as well as its first argument, which stands for an enumeration. */
+static bool is_word(const char *word, const rc_doc *node)
+{
+    const char *text = rc_value_text(node);
+    return is_text(word, text ? text : "") ||
+           (word[0] == '*' && is_text(word, node->tag ? node->tag : ""));
+}
+
 /* One word of `neutral` against a node. */
 static bool is_it(const rc_config *cfg, const char *word, const rc_doc *node)
 {
@@ -131,9 +139,7 @@ static bool is_it(const rc_config *cfg, const char *word, const rc_doc *node)
         return strcmp(word, node->i ? "true" : "false") == 0;
     if (node->kind == RC_DOC_INT || node->kind == RC_DOC_FLOAT)
         return is_number(cfg, word, node->f);
-    const char *text = rc_value_text(node); /* of a class with arguments the first of them */
-    bool is_class = word[0] == '*' && node->tag;
-    return (text && is_text(word, text)) || (is_class && is_text(word, node->tag));
+    return is_word(word, node);
 }
 
 static bool is_neutral(const rc_config *cfg, const rc_fate *row, const rc_doc *node)
