@@ -7,9 +7,9 @@
  * them the buffers of a step are packed: rectangles of bytes x instructions, which may slide in
  * bytes only (dynamic storage allocation, NP-hard; Wilson et al. 1995 survey the heuristics). Each
  * buffer in turn takes the lowest gap among those already placed that live at the same time (gaps.c).
- * Several orders are tried; then what sticks out on top is moved to the front of the best order
- * and the packing repeated, while that helps. The bound is the largest sum of live bytes, and the
- * search stops as soon as it is met.
+ * Several orders are tried. In each, what sticks out on top is moved to the front of the order, or
+ * changes places with what it stands on, and the packing is repeated. The bound is the largest sum of
+ * live bytes, and the search stops as soon as it is met.
  */
 #include "schedule/passes.h"
 
@@ -96,6 +96,35 @@ static void lift_top(packing *p, item *spare)
     memcpy(p->items, spare, (size_t)p->n * sizeof *spare);
 }
 
+/* Half a percent is below what the next step of the search could earn. */
+static bool is_near(const packing *p)
+{
+    return p->best_height <= p->bound + p->bound / 200;
+}
+
+/* Moves an item that reaches the top to the place in the order just before the one it stands on: it
+ * takes the lower place, and that one the upper. Where a large scratch follows another with a value
+ * handed over between them, this is what makes room. False when nothing it stands on came before. */
+static bool duck_top(packing *p)
+{
+    int top = 0, under = -1;
+    while (p->items[top].offset + p->items[top].room != p->height)
+        top++;
+    const item moved = p->items[top];
+    for (int i = 0; i < top; i++) {
+        const item *at = &p->items[i];
+        const bool meets = at->first <= moved.last && moved.first <= at->last;
+        if (meets && at->offset + at->room <= moved.offset &&
+            (under < 0 || at->offset > p->items[under].offset))
+            under = i;
+    }
+    if (under < 0)
+        return false;
+    memmove(&p->items[under + 1], &p->items[under], (size_t)(top - under) * sizeof moved);
+    p->items[under] = moved;
+    return true;
+}
+
 static void search(packing *p, item *spare)
 {
     static int (*const orders[])(const void *, const void *) = {by_room, by_area, by_life,
@@ -104,12 +133,17 @@ static void search(packing *p, item *spare)
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
         qsort(p->items, (size_t)p->n, sizeof *p->items, orders[k]);
         pack(p);
-        /* half a percent is below what the next search step could earn */
-        for (int i = 0; i < MOST_LIFTS && p->best_height > p->bound + p->bound / 200; i++) {
+        for (int i = 0; i < MOST_LIFTS && !is_near(p); i++) {
             lift_top(p, spare);
             pack(p);
         }
-        if (p->best_height <= p->bound + p->bound / 200)
+        if (!is_near(p)) {
+            qsort(p->items, (size_t)p->n, sizeof *p->items, orders[k]);
+            pack(p);
+        }
+        for (int i = 0; i < MOST_LIFTS && !is_near(p) && duck_top(p); i++)
+            pack(p);
+        if (is_near(p))
             return;
     }
 }
