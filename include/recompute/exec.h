@@ -61,10 +61,10 @@ typedef struct rc_batch {
  *
  * gives   *loss  mean over the targets that have one; NAN after an error
  * errors  RC_E_INPUT for a token or target outside the vocabulary: nothing has then changed.
- *         RC_E_MEMORY when the math library finds no memory for a product; RC_E_BUG when it gives
- *         wrong numbers, or a kernel leaves elements of an output unwritten (all of which is looked at
- *         in the first micro-batch, later one instruction's products each time). The gradients are
- *         then of no use; weights and moments are what they were
+ *         RC_E_MEMORY when the math library finds no memory for a product, RC_E_UNSUPPORTED when it
+ *         gives wrong numbers, RC_E_BUG when a kernel leaves elements of an output unwritten (both
+ *         looked at in the first micro-batch, later one instruction's products each time). The
+ *         gradients are then of no use; weights and moments are what they were
  */
 RC_MUST_CHECK
 RC_API rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error *err);

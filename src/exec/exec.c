@@ -217,10 +217,13 @@ static void run_kernel(rc_run *run, const rc_instr *instr, const rc_call *call)
 static rc_code tell_fault(const rc_run *run, const rc_instr *instr, rc_error *err)
 {
     const rc_fault_kind kind = (rc_fault_kind)run->fault.kind;
-    const rc_code code = kind == RC_FAULT_LIBRARY_MEMORY ? RC_E_MEMORY : RC_E_BUG;
-    return RC_FAIL(err, code, RC_NOWHERE, "%s %s in the %s of %s; nothing was updated with it",
-                   rc_gemm_name(), rc_fault_text(kind), rc_instr_kind_name(instr->kind),
-                   run->schedule->graph->ops[instr->op].name);
+    const rc_code code = kind == RC_FAULT_LIBRARY_MEMORY ? RC_E_MEMORY : RC_E_UNSUPPORTED;
+    return RC_FAIL(
+        err, code, RC_NOWHERE,
+        "%s %s in the %s of %s, and nothing was updated with it; try engine.threads=1, "
+        "or another version of the library",
+        rc_gemm_name(), rc_fault_text(kind), rc_instr_kind_name(instr->kind),
+        run->schedule->graph->ops[instr->op].name);
 }
 
 static rc_code run_op(rc_run *run, int at, uint64_t draw, rc_error *err)
