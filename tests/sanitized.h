@@ -6,7 +6,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RC_IS_SANITIZED 1
 #elif defined(__has_feature)
-#define RC_IS_SANITIZED __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define RC_IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #else
 #define RC_IS_SANITIZED 0
 #endif

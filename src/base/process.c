@@ -42,13 +42,13 @@ rc_process_memory rc_process_memory_read(rc_arena *tmp)
     return memory;
 }
 
-void rc_process_forget_peak(void)
+bool rc_process_forget_peak(void)
 {
     static const char reset_peak[] = "5"; /* proc(5): resets the peak resident set size */
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return;
-    ssize_t n = write(fd, reset_peak, 1);
-    (void)n; /* refused: the peak is then the process's, an upper bound */
+        return false;
+    const bool is_reset = write(fd, reset_peak, 1) == 1;
     close(fd);
+    return is_reset;
 }

@@ -13,7 +13,7 @@ typedef struct rc_process_memory {
 } rc_process_memory;
 rc_process_memory rc_process_memory_read(rc_arena *tmp);
 
-/* The peak counts from now on; where the system does not let it (proc(5), clear_refs), it stays. */
-void rc_process_forget_peak(void);
+/* The peak counts from now on; false where the system does not let it (proc(5), clear_refs). */
+bool rc_process_forget_peak(void);
 
 #endif

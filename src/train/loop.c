@@ -29,6 +29,7 @@ typedef struct loop {
     bool is_asked;      /* to stop: the watch need say so only once */
     bool has_no_data;   /* a sample could not be read; the weights are whole */
     int64_t began_at;   /* iteration */
+    bool is_peak_ours;  /* the peak of the process counts from this run's start */
 } loop;
 
 static double now(void)
@@ -122,7 +123,7 @@ static rc_code start(loop *of, rc_error *err)
     RC_TRY(rc_limits_read("", training->mem, &limits, err));
     RC_TRY(rc_limits_refuse(&limits, training->schedule, rc_training_order_bytes(training),
                             training->mem, err));
-    rc_process_forget_peak();
+    of->is_peak_ours = rc_process_forget_peak();
     of->result->process_before_bytes = rc_process_memory_read(training->mem).now_bytes;
     RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
     RC_TRY(rc_training_list_weights(training, err));
@@ -397,6 +398,7 @@ rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
     result->iteration = training->state.iteration;
     result->n_samples = training->state.n_train_samples;
     result->touched_bytes = rc_run_touched_bytes(training->run);
-    result->process_peak_bytes = rc_process_memory_read(training->mem).peak_bytes;
+    if (of.is_peak_ours) /* else it is that of any run before in this process */
+        result->process_peak_bytes = rc_process_memory_read(training->mem).peak_bytes;
     return RC_OK;
 }

@@ -221,6 +221,9 @@ static void what_does_not_fit_comes_from_the_host_and_is_counted(void **state)
     assert_int_equal(w->outside_bytes, 5000);
     assert_int_equal(w->most_bytes, 8192);
     rc_workspace_give(outside);
+    rc_workspace_take(128, 5000, &outside); /* one after the other: not both at one time */
+    rc_workspace_give(outside);
+    assert_int_equal(w->outside_bytes, 5000);
     rc_workspace_give(kept);
     assert_false(rc_workspace_leave(w)); /* one block was not given back */
     rc_workspace_enter(w);

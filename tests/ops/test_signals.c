@@ -5,13 +5,19 @@
 #include "exec/cpu/gemm.h"
 #include "exec/cpu/team.h"
 
+#include <omp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -91,8 +97,50 @@ static void no_handler_runs_inside_a_product(void **state)
         storm(n_threads);
 }
 
+enum { HEARD = 42 };
+
+static void on_fault(int number)
+{
+    (void)number;
+    _exit(HEARD);
+}
+
+/* A worker that touches a mapped file which lost its end: the program's handler hears of it. */
+static void read_past_the_end_on_a_worker(void)
+{
+    struct sigaction action = {.sa_handler = on_fault};
+    FILE *file = tmpfile();
+    if (!file || ftruncate(fileno(file), 1 << 20) != 0 || sigaction(SIGBUS, &action, NULL) != 0)
+        _exit(1);
+    const volatile char *at = mmap(NULL, 1 << 20, PROT_READ, MAP_SHARED, fileno(file), 0);
+    if (at == MAP_FAILED || ftruncate(fileno(file), 0) != 0 || rc_team_open(2, NULL) != RC_OK)
+        _exit(2);
+#pragma omp parallel num_threads(2)
+    {
+        char value = 0;
+        if (omp_get_thread_num() == 1)
+            value = at[1 << 19];
+        (void)value;
+    }
+    _exit(3);
+}
+
+static void a_workers_own_fault_is_heard(void **state)
+{
+    int status;
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0)
+        read_past_the_end_on_a_worker();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), HEARD);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_handler_runs_inside_a_product)};
+    /* first: a child of a process with threads has none of them */
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_workers_own_fault_is_heard),
+                                       cmocka_unit_test(no_handler_runs_inside_a_product)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

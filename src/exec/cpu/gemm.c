@@ -120,18 +120,28 @@ const char *rc_gemm_name(void)
  * signal handler that runs then writes its frame, some kilobytes, over whatever lies there. So no
  * handler runs on a thread inside a product: the calling one blocks signals meanwhile, and those
  * of the pool always do (rc_gemm_block_signals). A signal waits at most for one product. */
+static sigset_t all_that_return(void)
+{
+    /* A thread's own faults: their handlers end the process, and blocked they would do so unheard. */
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&set, faults[i]);
+    return set;
+}
+
 void rc_gemm_block_signals(void)
 {
-    sigset_t all;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, NULL); /* fails for a wrong first argument only */
+    const sigset_t set = all_that_return();
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* fails for a wrong first argument only */
 }
 
 rc_fault_kind rc_gemm_run(const rc_gemm *gemm, int n_threads)
 {
-    sigset_t all, mask;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
+    const sigset_t set = all_that_return();
+    sigset_t mask;
+    (void)pthread_sigmask(SIG_BLOCK, &set, &mask);
     /* The library asks OpenMP how many threads there are, and shares out the product among so many
      * whether it gets them or not: rc_team_enter sees to it that it does. */
     const int before = omp_get_max_threads();

@@ -42,7 +42,8 @@ rc_fault_kind rc_gemm_run(const rc_gemm *gemm, int n_threads);
  * result is checked (gemm_check.h). */
 void rc_gemm_call(const rc_call *call, const rc_gemm *gemm, int n_threads);
 
-/* The calling thread takes no signal from now on; for threads that the library may run on. */
+/* The calling thread takes no signal but its own faults from now on; for threads that the library may
+ * run on. */
 void rc_gemm_block_signals(void);
 
 /* The library's name, for reports. */

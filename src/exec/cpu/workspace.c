@@ -64,50 +64,83 @@ static void *keep(size_t bytes)
     return at;
 }
 
+/* Notes a block of working memory that the host gave. */
+static void count_outside(rc_workspace *w, void *at, int64_t bytes)
+{
+    w->live_outside_bytes += bytes;
+    if (w->live_outside_bytes > w->outside_bytes)
+        w->outside_bytes = w->live_outside_bytes;
+    if (w->n_outside < RC_WORKSPACE_OUTSIDE) {
+        w->outside[w->n_outside].at = at;
+        w->outside[w->n_outside++].bytes = bytes;
+    }
+}
+
 void rc_workspace_take(size_t align, size_t bytes, void **out)
 {
     rc_workspace *w = atomic_load(&current);
+    const bool is_work = align > MOST_KEPT_ALIGN && w && bytes <= INT64_MAX / 2;
     *out = align <= MOST_KEPT_ALIGN ? keep(bytes) : NULL;
-    if (w && align > MOST_KEPT_ALIGN && bytes <= INT64_MAX / 2) {
+    if (is_work) {
         pthread_mutex_lock(&lock);
         *out = place(w, align, (int64_t)bytes);
-        if (!*out) {
-            w->live_outside_bytes += (int64_t)bytes;
-            if (w->live_outside_bytes > w->outside_bytes)
-                w->outside_bytes = w->live_outside_bytes;
-        }
         pthread_mutex_unlock(&lock);
     }
-    if (!*out && posix_memalign(out, align, bytes) != 0)
+    if (*out)
+        return;
+    if (posix_memalign(out, align, bytes) != 0) {
         *out = NULL;
+        return;
+    }
+    if (is_work) {
+        pthread_mutex_lock(&lock);
+        count_outside(w, *out, (int64_t)bytes);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+/* Takes a block off the list of its kind. */
+static void forget(rc_workspace *w, const void *at)
+{
+    for (int i = 0; i < w->n_live; i++) {
+        if (w->at + w->live[i].first != at)
+            continue;
+        w->n_live--;
+        memmove(&w->live[i], &w->live[i + 1], (size_t)(w->n_live - i) * sizeof w->live[0]);
+        return;
+    }
+    for (int i = 0; i < w->n_outside; i++) {
+        if (w->outside[i].at != at)
+            continue;
+        w->live_outside_bytes -= w->outside[i].bytes;
+        w->outside[i] = w->outside[--w->n_outside];
+        return;
+    }
+}
+
+static bool is_within(const void *at, const char *start, int64_t bytes)
+{
+    return start && (const char *)at >= start && (const char *)at < start + bytes;
 }
 
 void rc_workspace_give(void *at)
 {
     rc_workspace *w = atomic_load(&current);
-    if (kept.at && (char *)at >= kept.at && (char *)at < kept.at + KEPT_BYTES)
+    if (is_within(at, kept.at, KEPT_BYTES))
         return;
-    bool is_ours = w && (char *)at >= w->at && (char *)at < w->at + w->bytes;
-    if (!is_ours) {
+    if (w) {
+        pthread_mutex_lock(&lock);
+        forget(w, at);
+        pthread_mutex_unlock(&lock);
+    }
+    if (!w || !is_within(at, w->at, w->bytes))
         free(at);
-        return;
-    }
-    const int64_t first = (char *)at - w->at;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < w->n_live; i++) {
-        if (w->live[i].first != first)
-            continue;
-        w->n_live--;
-        memmove(&w->live[i], &w->live[i + 1], (size_t)(w->n_live - i) * sizeof w->live[0]);
-        break;
-    }
-    pthread_mutex_unlock(&lock);
 }
 
 void rc_workspace_enter(rc_workspace *workspace)
 {
     pthread_mutex_lock(&turn);
-    workspace->n_live = 0;
+    workspace->n_live = workspace->n_outside = 0;
     workspace->live_outside_bytes = 0;
     atomic_store(&current, workspace);
 }

@@ -12,7 +12,7 @@
 
 #include <recompute/error.h>
 
-enum { RC_WORKSPACE_BLOCKS = 1024 };
+enum { RC_WORKSPACE_BLOCKS = 1024, RC_WORKSPACE_OUTSIDE = 64 };
 
 /* One op's working memory. Blocks are placed first fit; any thread may ask. */
 typedef struct rc_workspace {
@@ -22,9 +22,15 @@ typedef struct rc_workspace {
         int64_t first, end;
     } live[RC_WORKSPACE_BLOCKS]; /* in order of their place */
     int n_live;
-    int64_t most_bytes;    /* the highest end of a block so far */
-    int64_t outside_bytes; /* most that did not fit and came from the host, at one time */
-    int64_t live_outside_bytes;
+    int64_t most_bytes; /* the highest end of a block so far */
+    /* What did not fit and came from the host: the blocks there are now, and the most they ever were at
+     * one time. Past the end of the list a block counts as never given back. */
+    struct {
+        void *at;
+        int64_t bytes;
+    } outside[RC_WORKSPACE_OUTSIDE];
+    int n_outside;
+    int64_t live_outside_bytes, outside_bytes;
 } rc_workspace;
 
 /**
