@@ -121,13 +121,15 @@ rc_code rc_study_state_open(const rc_launch *launch, size_t n_runs, rc_arena *me
 {
     const char *bytes;
     size_t n_bytes;
+    bool exists;
     rc_text head = {.mem = mem};
     *state = (rc_study_state){.n_runs = n_runs};
     RC_TRY(rc_arena_printf(mem, &state->path, err, "%s/state.jsonl", launch->folder));
     RC_TRY(RC_NEW(mem, &state->runs, n_runs, err));
     RC_TRY(make_head(launch, &head, err));
     RC_TRY(rc_path_make_directory(launch->folder, err));
-    if (!rc_path_exists(state->path))
+    RC_TRY(rc_path_look(state->path, &exists, err)); /* else its runs would be lost */
+    if (!exists)
         return write_head(state, &head, err);
     RC_TRY(rc_file_read(state->path, MAX_STATE_BYTES, mem, &bytes, &n_bytes, err));
     return read_state(state, &head, bytes, n_bytes, mem, err);

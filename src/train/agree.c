@@ -201,7 +201,8 @@ static rc_code add_own(const rc_doc *identity, const rc_field *list, size_t n, r
 static rc_code read_own(const char *path, rc_arena *mem, rc_config **out, rc_error *err)
 {
     rc_doc *state, *map;
-    RC_TRY(read_json(path, mem, &state, err));
+    bool is_unsealed; /* is said where a run resumes */
+    RC_TRY(rc_state_open(path, mem, &state, &is_unsealed, err));
     const rc_doc *identity = rc_doc_find(state, "identity");
     RC_TRY(rc_doc_new(mem, RC_DOC_MAP, state->where, &map, err));
     RC_TRY(add_own(identity, fields, N_FIELDS, map, mem, err));
@@ -216,6 +217,7 @@ static rc_code read_theirs(const char *weights, rc_arena *mem, rc_config **their
 {
     const char *iteration, *folder = weights, *path;
     const char *slash = strrchr(weights, '/');
+    bool exists;
     *theirs = NULL;
     RC_TRY(rc_checkpoint_find(weights, mem, &iteration, err));
     if (iteration)
@@ -225,10 +227,12 @@ static rc_code read_theirs(const char *weights, rc_arena *mem, rc_config **their
     else if (!rc_path_is_directory(weights))
         folder = ".";
     RC_TRY(rc_arena_printf(mem, &path, err, "%s/config.json", folder));
-    if (rc_path_exists(path))
+    RC_TRY(rc_path_look(path, &exists, err)); /* else any weights would do */
+    if (exists)
         return read_hf(path, mem, theirs, err);
-    RC_TRY(rc_arena_printf(mem, &path, err, "%s/state.json", folder));
-    return rc_path_exists(path) ? read_own(path, mem, theirs, err) : RC_OK;
+    RC_TRY(rc_arena_printf(mem, &path, err, "%s/%s", folder, rc_state_name));
+    RC_TRY(rc_path_look(path, &exists, err));
+    return exists ? read_own(path, mem, theirs, err) : RC_OK;
 }
 
 rc_code rc_train_agree(const rc_config *cfg, rc_arena *mem, bool *is_told, rc_error *err)

@@ -174,7 +174,7 @@ rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path,
     const char *pointer, *text, *made, *old;
     size_t n;
     int64_t iteration;
-    bool has_pointer;
+    bool has_pointer, is_made, is_old = false;
     *path = NULL;
     RC_TRY(join(folder, rc_pointer_name, mem, &pointer, err));
     RC_TRY(rc_path_look(pointer, &has_pointer, err)); /* else a run would start afresh */
@@ -186,11 +186,13 @@ rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path,
                        "holds no iteration number; a checkpoint's is 0 or more");
     RC_TRY(rc_arena_printf(mem, &made, err, "%s/iter_%07" PRId64, folder, iteration));
     RC_TRY(rc_arena_printf(mem, &old, err, "%s.old", made));
-    if (rc_path_exists(made))
-        *path = made;
-    else if (rc_path_exists(old)) /* killed between steps 3 and 4 */
-        *path = old;
-    return *path ? RC_OK : missing(folder, pointer, iteration, mem, err);
+    RC_TRY(rc_path_look(made, &is_made, err)); /* else an earlier one would be taken for it */
+    if (!is_made)
+        RC_TRY(rc_path_look(old, &is_old, err)); /* killed between steps 3 and 4 */
+    if (!is_made && !is_old)
+        return missing(folder, pointer, iteration, mem, err);
+    *path = is_made ? made : old;
+    return RC_OK;
 }
 
 /* --- load --- */

@@ -112,6 +112,16 @@ rc_code rc_state_write(const char *path, const rc_state *state,
                        rc_error *err);
 
 /**
+ * Reads state.json, which no run is held against yet.
+ *
+ * gives   *is_unsealed  an older version wrote it, without a checksum
+ * errors  RC_E_INPUT when it is not as it was written, RC_E_UNSUPPORTED for a version not known here
+ */
+RC_MUST_CHECK
+rc_code rc_state_open(const char *path, rc_arena *mem, rc_doc **root, bool *is_unsealed,
+                      rc_error *err);
+
+/**
  * Reads state.json and holds it against this run.
  *
  * takes   iteration  that of the folder's name

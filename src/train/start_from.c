@@ -91,6 +91,7 @@ static rc_code open_parts(source *from, const char *index_path, rc_error *err)
 static rc_code open_files(source *from, rc_error *err)
 {
     const char *whole, *index_path;
+    bool has_index, has_whole;
     RC_TRY(RC_NEW(from->tmp, &from->files, MOST_FILES, err));
     RC_TRY(RC_NEW(from->tmp, &from->is_used, MOST_FILES, err));
     if (!rc_path_is_directory(from->path))
@@ -98,9 +99,11 @@ static rc_code open_files(source *from, rc_error *err)
     RC_TRY(rc_arena_printf(from->tmp, &whole, err, "%s/model.safetensors", from->path));
     RC_TRY(rc_arena_printf(from->tmp, &index_path, err, "%s/model.safetensors.index.json",
                            from->path));
-    if (rc_path_exists(index_path))
+    RC_TRY(rc_path_look(index_path, &has_index, err)); /* else other weights would be taken */
+    if (has_index)
         return open_parts(from, index_path, err);
-    if (!rc_path_exists(whole))
+    RC_TRY(rc_path_look(whole, &has_whole, err));
+    if (!has_whole)
         return RC_FAIL(err, RC_E_IO, (rc_where){.file = from->path},
                        "holds neither model.safetensors nor model.safetensors.index.json");
     return open_one(from, whole, err);

@@ -362,18 +362,24 @@ static rc_code check_version(const rc_doc *root, bool is_sealed, bool *is_unseal
     return RC_OK;
 }
 
-rc_code rc_state_read(const char *path, int64_t iteration, rc_state *state,
-                      rc_file_seal seals[RC_CHECKPOINT_FILES], rc_arena *mem, rc_error *err)
+rc_code rc_state_open(const char *path, rc_arena *mem, rc_doc **root, bool *is_unsealed,
+                      rc_error *err)
 {
     const char *bytes;
     size_t n;
-    rc_doc *root;
-    rc_state read = *state;
     bool is_sealed;
     RC_TRY(rc_file_read(path, RC_READ_MAX_BYTES, mem, &bytes, &n, err));
     RC_TRY(check_seal(path, bytes, n, mem, &is_sealed, err));
-    RC_TRY(rc_json_read(path, bytes, n, mem, &root, err));
-    RC_TRY(check_version(root, is_sealed, &read.is_unsealed, err));
+    RC_TRY(rc_json_read(path, bytes, n, mem, root, err));
+    return check_version(*root, is_sealed, is_unsealed, err);
+}
+
+rc_code rc_state_read(const char *path, int64_t iteration, rc_state *state,
+                      rc_file_seal seals[RC_CHECKPOINT_FILES], rc_arena *mem, rc_error *err)
+{
+    rc_doc *root;
+    rc_state read = *state;
+    RC_TRY(rc_state_open(path, mem, &root, &read.is_unsealed, err));
     RC_TRY(compare(root, &read, err));
     RC_TRY(tell_order(root, &read, mem, err));
     RC_TRY(read_counts(root, iteration, &read, err));

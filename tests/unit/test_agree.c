@@ -1,4 +1,5 @@
 /* test_agree.c — weights are taken only for the function that their own config.json describes. */
+#define _XOPEN_SOURCE 700 /* symlink */
 #include "check.h"
 
 #include <recompute/config.h>
@@ -6,11 +7,13 @@
 #include <recompute/train.h>
 
 #include "train/agree.h"
+#include "train/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_TEXT = 4096 };
 
@@ -202,7 +205,8 @@ static void own_checkpoints_are_of_the_function_that_runs(void **state)
     for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
         rc_error err = {0};
         rc_arena *mem = rc_arena_open();
-        snprintf(text, sizeof text, "{\"identity\": {%s%s}}", shape, cases[i / 2].identity);
+        snprintf(text, sizeof text, "{\"version\": 1, \"identity\": {%s%s}}", shape,
+                 cases[i / 2].identity);
         write_text(iteration, "state.json", text);
         const rc_config *cfg =
             read_run(llama_run, cases[i / 2].run, i % 2 ? iteration : folder, mem);
@@ -219,6 +223,77 @@ static void own_checkpoints_are_of_the_function_that_runs(void **state)
     assert_int_equal(remove(iteration), 0);
     snprintf(path, sizeof path, "%s/latest_checkpointed_iteration.txt", folder);
     assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
+}
+
+/* Whoever trains from it believes it as little as whoever resumes from it: here a setting was edited
+ * to what the run wants. */
+static void a_state_that_was_edited_tells_nothing(void **state)
+{
+    static const rc_same identity[] = {
+        {"model.num_layers", "2", NULL},
+        {"model.hidden_size", "64", NULL},
+        {"model.num_attention_heads", "4", NULL},
+        {"model.ffn_hidden_size", "96", NULL},
+        {"model.normalization", "RMSNorm", NULL},
+        {"model.layernorm_epsilon", "1e-06", NULL},
+        {"model.position_embedding_type", "rope", NULL},
+        {"model.gated_linear_unit", "true", NULL},
+        {"model.activation_func", "silu", NULL},
+        {"model.add_bias_linear", "false", NULL},
+        {"model.share_embeddings_and_output_weights", "false", NULL},
+        {"model.rotary_base", "20000", NULL},
+    };
+    static const rc_file_seal seals[RC_CHECKPOINT_FILES];
+    char folder[] = "/tmp/recompute-seal-XXXXXX", path[64], text[MOST_TEXT] = "";
+    rc_state saved = {
+        .identity = identity, .n_identity = sizeof identity / sizeof *identity, .n_global = 1};
+    rc_error err = {0};
+    rc_arena *mem = rc_arena_open();
+    bool is_told;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/state.json", folder);
+    assert_ok(rc_state_write(path, &saved, seals, mem, &err));
+    const rc_config *cfg = read_run(llama_run, "model.rotary_base=20000", folder, mem);
+    assert_ok(rc_train_agree(cfg, mem, &is_told, &err));
+    assert_true(is_told);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    char *digit = strstr(text, "\"20000\"");
+    assert_non_null(digit);
+    digit[1] = '1';
+    write_text(folder, "state.json", text);
+    cfg = read_run(llama_run, "", folder, mem);
+    assert_int_equal(rc_train_agree(cfg, mem, &is_told, &err), RC_E_INPUT);
+    assert_non_null(strstr(err.msg, "was changed or damaged after it was written"));
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
+    rc_arena_close(mem);
+}
+
+/* A link to itself stands for all that is there and cannot be looked at. */
+static void a_config_that_cannot_be_looked_at_is_an_error(void **state)
+{
+    static const char *const names[] = {"config.json", "state.json"};
+    char folder[] = "/tmp/recompute-loop-XXXXXX", path[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        rc_error err = {0};
+        rc_arena *mem = rc_arena_open();
+        bool is_told;
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_int_equal(symlink(names[i], path), 0);
+        const rc_config *cfg = read_run(llama_run, "", folder, mem);
+        assert_int_equal(rc_train_agree(cfg, mem, &is_told, &err), RC_E_IO);
+        assert_non_null(strstr(err.msg, "cannot look at it"));
+        assert_string_equal(err.where.file, path);
+        assert_int_equal(remove(path), 0);
+        rc_arena_close(mem);
+    }
     assert_int_equal(remove(folder), 0);
 }
 
@@ -249,6 +324,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_of_the_function_that_runs),
         cmocka_unit_test(own_checkpoints_are_of_the_function_that_runs),
+        cmocka_unit_test(a_state_that_was_edited_tells_nothing),
+        cmocka_unit_test(a_config_that_cannot_be_looked_at_is_an_error),
         cmocka_unit_test(any_config_beside_weights_is_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

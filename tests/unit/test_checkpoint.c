@@ -11,6 +11,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static char folder[64];
 
@@ -489,6 +490,43 @@ static void an_index_cannot_name_files_outside_its_folder(void **state)
     }
 }
 
+/* --- what cannot be looked at: a link to itself --- */
+
+static void make_loop(const char *where, const char *name)
+{
+    assert_int_equal(symlink(name, path_in(where, name)), 0);
+}
+
+static void a_checkpoint_that_cannot_be_looked_at_is_not_passed_over(void **state)
+{
+    const char *path, *where = path_in(folder, "loop");
+    model m;
+    rc_error err = {0};
+    rc_state at = state_at(1);
+    fill_model(&m, 1);
+    assert_int_equal(rc_checkpoint_save(where, &at, &m.all, *state, NULL), RC_OK);
+    assert_int_equal(rename(path_in(where, "iter_0000001"), path_in(where, "iter_0000001.old")),
+                     0);
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, NULL), RC_OK);
+    make_loop(where, "iter_0000001");
+    assert_int_equal(rc_checkpoint_find(where, *state, &path, &err), RC_E_IO);
+    assert_string_equal(err.where.file, path_in(where, "iter_0000001"));
+}
+
+static void weights_that_cannot_be_looked_at_are_not_passed_over(void **state)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    const char *where = path_in(folder, "loop-weights");
+    assert_int_equal(rc_path_make_directory(where, NULL), RC_OK);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        rc_error err = {0};
+        make_loop(where, names[i]);
+        assert_int_equal(rc_weights_start_from(where, NULL, 0, *state, &err), RC_E_IO);
+        assert_non_null(strstr(err.msg, "cannot look at it"));
+        assert_string_equal(err.where.file, path_in(where, names[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +546,8 @@ int main(void)
         cmocka_unit_test(a_model_of_another_config_is_refused),
         cmocka_unit_test(a_vocabulary_of_another_size_is_refused),
         cmocka_unit_test(an_index_cannot_name_files_outside_its_folder),
+        cmocka_unit_test(a_checkpoint_that_cannot_be_looked_at_is_not_passed_over),
+        cmocka_unit_test(weights_that_cannot_be_looked_at_are_not_passed_over),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_all, close_all);
 }

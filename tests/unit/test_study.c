@@ -1,13 +1,16 @@
 /* test_study.c — medians and spread, verdicts, and child processes within their limits. */
+#define _XOPEN_SOURCE 700 /* symlink */
 #include "check.h"
 
 #include <recompute/study.h>
 
 #include "study/machine.h"
 #include "study/process.h"
+#include "study/state.h"
 
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -453,6 +456,30 @@ static void log_that_cannot_be_written_is_an_error(void **state)
     assert_int_equal(err.code, RC_E_IO);
 }
 
+/* --- state.jsonl --- */
+
+/* A new study would be written over it. A link to itself stands for all that is there and cannot be
+ * looked at. */
+static void a_state_that_cannot_be_looked_at_is_an_error(void **state)
+{
+    static const rc_launch_row rows[] = {{"none", ""}};
+    char folder[] = "/tmp/recompute-state-XXXXXX", path[64], target[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/state.jsonl", folder);
+    assert_int_equal(symlink("state.jsonl", path), 0);
+    rc_launch launch = {.command = "true", .rows = rows, .n_rows = 1, .folder = folder};
+    rc_arena *mem = rc_arena_open();
+    rc_error err = {0};
+    rc_study_state study;
+    assert_int_equal(rc_study_state_open(&launch, 1, mem, &study, &err), RC_E_IO);
+    assert_non_null(strstr(err.msg, "cannot look at it"));
+    assert_int_equal(readlink(path, target, sizeof target), strlen("state.jsonl"));
+    rc_arena_close(mem);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +499,7 @@ int main(void)
         cmocka_unit_test(process_is_stopped_at_its_limit_with_its_children),
         cmocka_unit_test(process_is_stopped_when_we_are_asked_to_stop),
         cmocka_unit_test(log_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(a_state_that_cannot_be_looked_at_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
