@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700 /* SIGXFSZ */
 #include "cli.h"
 
+#include "base/file.h"
 #include "base/text.h"
 
 #include <signal.h>
@@ -96,8 +97,10 @@ static int run_command(const rc_command *command, int argc, char **argv)
     rc_code code = rc_args_parse(argc, argv, command, mem, &args, &err);
     if (code == RC_OK)
         code = command->run(&args, mem, &status, &err);
-    if (code == RC_OK && (fflush(stdout) != 0 || ferror(stdout)))
-        code = RC_FAIL(&err, RC_E_IO, RC_NOWHERE, "cannot write to standard output");
+    int why = code == RC_OK ? rc_stream_flush(stdout) : 0;
+    if (why)
+        code = RC_FAIL(&err, RC_E_IO, RC_NOWHERE, "cannot write to standard output: %s",
+                       strerror(why));
     if (code != RC_OK) {
         rc_error_print(&err, has_word(argc, argv, "--trace"), stderr);
         status = rc_code_exit_status(code);

@@ -134,9 +134,9 @@ static rc_code write_failed(const char *path, int why, rc_error *err)
     return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "cannot write %.160s: %s", path, strerror(why));
 }
 
-/* Writes what is left. Gives why a stream fails, or 0: who saw it fail before may have called others since, so
- * that errno is theirs; but what failed once fails again. */
-static int flush(FILE *to)
+/* Who saw it fail before may have called others since, so that errno is theirs; but what failed once
+ * fails again. */
+int rc_stream_flush(FILE *to)
 {
     errno = 0;
     if (fflush(to) == 0 && ferror(to) && fputc('\n', to) != EOF)
@@ -178,7 +178,7 @@ rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err)
 rc_code rc_out_file_commit(rc_out_file *file, rc_error *err)
 {
     const bool has_tmp = file->tmp_path[0] != '\0';
-    int why = flush(file->to);
+    int why = rc_stream_flush(file->to);
     if (!why && has_tmp && fsync(fileno(file->to)) != 0)
         why = errno;
     if (fclose(file->to) != 0 && !why)
@@ -215,7 +215,7 @@ rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err)
 {
     if (code == RC_OK)
         return rc_out_file_commit(file, err);
-    int why = code == RC_E_IO ? flush(file->to) : 0;
+    int why = code == RC_E_IO ? rc_stream_flush(file->to) : 0;
     bool is_named = err && (err->where.file || strstr(err->msg, file->path));
     if (code == RC_E_IO && (why || !is_named)) { /* a writer may know neither path nor reason */
         if (err && !err->where.file)

@@ -63,6 +63,9 @@ rc_code rc_out_file_end(rc_out_file *file, rc_code code, rc_error *err);
  * see open.h for what is refused. */
 RC_MUST_CHECK
 rc_code rc_stream_open(const char *path, const char *mode, FILE **out, rc_error *err);
+/* Writes what a stream holds back. Gives 0, or why it fails or failed before: an errno. */
+RC_MUST_CHECK
+int rc_stream_flush(FILE *to);
 
 bool rc_path_is_directory(const char *path);
 bool rc_path_is_link(const char *path); /* symbolic, itself */

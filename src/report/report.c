@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <recompute/report.h>
 
+#include "base/file.h"
 #include "base/num.h"
 #include "report/cell.h"
 
@@ -71,7 +72,8 @@ rc_code rc_report_write(const rc_report *report, rc_format format, FILE *to, rc_
     if (tmp)
         rc_arena_rewind(tmp, mark);
     if (code == RC_OK && ferror(to))
-        return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "the report could not be written");
+        return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "the report could not be written: %s",
+                       strerror(rc_stream_flush(to)));
     return code;
 }
 

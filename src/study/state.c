@@ -8,6 +8,7 @@
 
 #include <recompute/read.h>
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,9 +147,13 @@ rc_code rc_study_state_add(rc_study_state *state, size_t run, const rc_process_r
     if (isfinite(result->cpu_seconds))
         fprintf(to, ", \"cpu_ms\": %.0f", result->cpu_seconds * 1e3);
     fprintf(to, "}\n");
-    bool is_written = fflush(to) == 0 && !ferror(to) && fsync(fileno(to)) == 0;
-    is_written = fclose(to) == 0 && is_written;
-    if (!is_written)
-        return RC_FAIL(err, RC_E_IO, (rc_where){.file = state->path}, "cannot be written");
+    int why = rc_stream_flush(to);
+    if (!why && fsync(fileno(to)) != 0)
+        why = errno;
+    if (fclose(to) != 0 && !why)
+        why = errno;
+    if (why)
+        return RC_FAIL(err, RC_E_IO, (rc_where){.file = state->path}, "cannot write: %s",
+                       strerror(why));
     return RC_OK;
 }

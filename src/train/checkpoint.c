@@ -117,7 +117,7 @@ rc_code rc_checkpoint_save(const char *folder, const rc_state *state,
     names of = {.folder = folder};
     rc_mark mark = rc_arena_mark(tmp);
     RC_TRY(rc_path_make_directory(folder, err));
-    RC_TRY(rc_arena_printf(tmp, &of.made, err, "%s/iter_%07" PRId64, folder, state->iteration));
+    RC_TRY(rc_checkpoint_path(folder, state->iteration, tmp, &of.made, err));
     RC_TRY(rc_arena_printf(tmp, &of.making, err, "%s.tmp", of.made));
     RC_TRY(rc_arena_printf(tmp, &of.old, err, "%s.old", of.made));
     RC_TRY(save(&of, state, checkpoint, tmp, err)); /* an error names paths in `tmp` */
@@ -184,7 +184,7 @@ rc_code rc_checkpoint_find(const char *folder, rc_arena *mem, const char **path,
     if (!parse_pointer(text, n, &iteration))
         return RC_FAIL(err, RC_E_INPUT, (rc_where){.file = pointer},
                        "holds no iteration number; a checkpoint's is 0 or more");
-    RC_TRY(rc_arena_printf(mem, &made, err, "%s/iter_%07" PRId64, folder, iteration));
+    RC_TRY(rc_checkpoint_path(folder, iteration, mem, &made, err));
     RC_TRY(rc_arena_printf(mem, &old, err, "%s.old", made));
     RC_TRY(rc_path_look(made, &is_made, err)); /* else an earlier one would be taken for it */
     if (!is_made)

@@ -137,6 +137,10 @@ rc_code rc_state_read(const char *path, int64_t iteration, rc_state *state,
 
 /* Is it "iter_0000100", with `suffix` behind it? */
 bool rc_checkpoint_parse_name(const char *name, const char *suffix, int64_t *iteration);
+/* FOLDER/iter_0000100 */
+RC_MUST_CHECK
+rc_code rc_checkpoint_path(const char *folder, int64_t iteration, rc_arena *mem,
+                           const char **out, rc_error *err);
 
 /**
  * Removes what killed saves left in a folder: iter_N.tmp, iter_N.old beside a complete iter_N, and

@@ -145,20 +145,20 @@ static rc_code add_file(pairs *to, size_t i, unsigned char *block, rc_error *err
     rc_arena *mem = to->training->mem;
     rc_same *pair = &to->at[to->n++];
     uint32_t data = 0, index = 0;
+    char digits[2][RC_CRC32_DIGITS + 1];
     looking of = {.tokens = file, .file = &file->data, .block = block};
     RC_TRY(sample(&of, &data, err));
     RC_TRY(rc_arena_printf(mem, &pair->key, err, "data file %zu", i + 1));
     if (file->is_text) {
-        RC_TRY(rc_arena_printf(mem, &pair->value, err,
-                               "[%" PRId64 " bytes, checksum %08" PRIx32 "]",
-                               file->data.n_bytes, data));
+        RC_TRY(rc_arena_printf(mem, &pair->value, err, "[%" PRId64 " bytes, checksum %s]",
+                               file->data.n_bytes, rc_crc32_print(data, digits[0])));
     } else {
         of.file = &file->index;
         RC_TRY(add_bytes(&of, 0, file->index.n_bytes, &index, err));
         RC_TRY(rc_arena_printf(mem, &pair->value, err,
-                               "[%" PRId64 " bytes, checksum %08" PRIx32 ", index %08" PRIx32
-                               "]",
-                               file->data.n_bytes, data, index));
+                               "[%" PRId64 " bytes, checksum %s, index %s]", file->data.n_bytes,
+                               rc_crc32_print(data, digits[0]),
+                               rc_crc32_print(index, digits[1])));
     }
     pair->if_absent = pair->value; /* checkpoints of version 1 cannot tell */
     return RC_OK;

@@ -82,7 +82,7 @@ rc_code rc_training_open_folder(rc_training *training, rc_error *err)
     return RC_OK;
 }
 
-/* "; it has no checksums ..." and what else is to be known about a checkpoint that was taken. */
+/* "resuming from PATH", and what else is to be known about a checkpoint that was taken. */
 static rc_code describe_loaded(const rc_state *state, const char *path, rc_arena *mem,
                                const char **out, rc_error *err)
 {
@@ -110,8 +110,7 @@ static rc_code resume(rc_training *training, const char *path, const char **orig
     rc_state *state = &training->state;
     RC_TRY(rc_checkpoint_load(path, &checkpoint, state, training->mem, err));
     if (folder) {
-        RC_TRY(rc_arena_printf(training->mem, &made, err, "%s/iter_%07" PRId64, folder,
-                               state->iteration));
+        RC_TRY(rc_checkpoint_path(folder, state->iteration, training->mem, &made, err));
         if (rc_path_is_same(made, path)) {
             training->saved_at = state->iteration;
             training->saved_path = made;
@@ -175,8 +174,8 @@ rc_code rc_training_save(rc_training *training, rc_error *err)
     const char *folder = training->cfg->save;
     rc_checkpoint checkpoint = checkpoint_of(training);
     RC_TRY(rc_checkpoint_save(folder, &training->state, &checkpoint, training->mem, err));
-    RC_TRY(rc_arena_printf(training->mem, &training->saved_path, err, "%s/iter_%07" PRId64,
-                           folder, training->state.iteration));
+    RC_TRY(rc_checkpoint_path(folder, training->state.iteration, training->mem,
+                              &training->saved_path, err));
     training->saved_at = training->state.iteration;
     return RC_OK;
 }

@@ -30,6 +30,12 @@ bool rc_checkpoint_parse_name(const char *name, const char *suffix, int64_t *ite
     return strcmp(again, digits) == 0;
 }
 
+rc_code rc_checkpoint_path(const char *folder, int64_t iteration, rc_arena *mem,
+                           const char **out, rc_error *err)
+{
+    return rc_arena_printf(mem, out, err, "%s/iter_%07" PRId64, folder, iteration);
+}
+
 /* `base`, or the temporary that base/file.c writes it to: base.tmp.PID. */
 static bool is_file_of(const char *name, const char *base, bool is_temporary)
 {
@@ -109,8 +115,7 @@ static bool is_leaving(const char *folder, const char *name, rc_arena *tmp)
     if (rc_checkpoint_parse_name(name, ".tmp", &iteration))
         return true;
     return rc_checkpoint_parse_name(name, ".old", &iteration) &&
-           rc_arena_printf(tmp, &made, NULL, "%s/iter_%07" PRId64, folder, iteration) ==
-               RC_OK &&
+           rc_checkpoint_path(folder, iteration, tmp, &made, NULL) == RC_OK &&
            is_complete(made, tmp);
 }
 

@@ -172,6 +172,7 @@ static void set_real(json_t *line, const char *key, double value)
 
 static void write_log(rc_progress *progress, const rc_train_event *event)
 {
+    char path[8192];
     json_t *line = json_pack("{s:s, s:I, s:I}", "event", event_name(event->kind), "iteration",
                              (json_int_t)event->iteration, "consumed_samples",
                              (json_int_t)event->n_samples);
@@ -191,8 +192,10 @@ static void write_log(rc_progress *progress, const rc_train_event *event)
     }
     if (event->seconds > 0)
         set_real(line, "seconds", event->seconds);
-    if (event->kind == RC_TRAIN_SAVE)
-        json_object_set_new(line, "path", json_string(event->text));
+    if (event->kind == RC_TRAIN_SAVE) /* JSON is UTF-8; a path may be any bytes */
+        json_object_set_new(line, "path",
+                            json_string(rc_text_printable(event->text, strlen(event->text),
+                                                          path, sizeof path)));
     errno = 0;
     bool is_written = json_dumpf(line, progress->log, JSON_COMPACT) == 0 &&
                       fputc('\n', progress->log) != EOF &&

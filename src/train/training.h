@@ -73,7 +73,7 @@ rc_code rc_training_open_folder(rc_training *training, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_training_place_weights(rc_training *training, const char **origin, rc_error *err);
 
-/* errors  RC_E_RANGE when a weight or moment is not finite, naming it and the step */
+/* errors  RC_E_RANGE when a weight or moment is not finite, naming it; loop.c adds the step */
 RC_MUST_CHECK
 rc_code rc_training_check_weights(const rc_training *training, rc_error *err);
 

@@ -480,6 +480,17 @@ static void a_state_that_cannot_be_looked_at_is_an_error(void **state)
     assert_int_equal(remove(folder), 0);
 }
 
+static void a_state_that_cannot_be_written_says_why(void **state)
+{
+    static const rc_process_result result = {.seconds = 1};
+    rc_study_run run;
+    rc_study_state study = {.path = "/dev/full", .runs = &run, .n_runs = 1};
+    rc_error err = {0};
+    (void)state;
+    assert_int_equal(rc_study_state_add(&study, 0, &result, &err), RC_E_IO);
+    assert_non_null(strstr(err.msg, "cannot write: No space left on device"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +511,7 @@ int main(void)
         cmocka_unit_test(process_is_stopped_when_we_are_asked_to_stop),
         cmocka_unit_test(log_that_cannot_be_written_is_an_error),
         cmocka_unit_test(a_state_that_cannot_be_looked_at_is_an_error),
+        cmocka_unit_test(a_state_that_cannot_be_written_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

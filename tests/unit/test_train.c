@@ -523,7 +523,7 @@ static void log_is_one_json_object_a_line(void **state)
         rc_train_event event = step_event(i, i == 1 ? 5.5 : (double)NAN);
         rc_progress_event(&progress, &event);
     }
-    rc_train_event save = {.kind = RC_TRAIN_SAVE, .iteration = 2, .text = "a\"b"};
+    rc_train_event save = {.kind = RC_TRAIN_SAVE, .iteration = 2, .text = "a\"\xff/b"};
     rc_progress_event(&progress, &save);
     text_of(progress.log, text, sizeof text);
     for (int i = 0; i < 3; i++) {
@@ -537,7 +537,7 @@ static void log_is_one_json_object_a_line(void **state)
         if (i == 0)
             assert_true(json_number_value(loss) == 5.5);
         if (i == 2)
-            assert_string_equal(json_string_value(json_object_get(line, "path")), "a\"b");
+            assert_string_equal(json_string_value(json_object_get(line, "path")), "a\"\\xFF/b");
         json_decref(line);
         at += n + 1;
     }
