@@ -16,7 +16,10 @@ typedef struct rc_option {
     bool is_repeated; /* may be given several times */
 } rc_option;
 
-enum { RC_ARGS_MAX = 4096 };
+enum {
+    RC_ARGS_MAX = 4096,
+    RC_SPINS = 2000 /* GOMP_SPINCOUNT of who sets none: main.c */
+};
 
 /* A parsed command line: words in order, options in order. */
 typedef struct rc_args {

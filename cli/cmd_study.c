@@ -1,5 +1,5 @@
-/* cmd_study.c — `recompute study`: the matched comparison of recompute settings, of our trainer or of
- * one that is launched. */
+/* cmd_study.c — `recompute study`: the matched comparison of recompute settings, of our trainer
+ * or of one that is launched. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
@@ -119,9 +119,9 @@ static rc_code read_rules(const rc_args *args, int64_t limit_seconds, rc_study_r
     return RC_OK;
 }
 
-/* Longer spins than ours (cli/main.c) while a thread waits for the others count as its work. Who set
- * them wanted them, so only processor time is not believed. LLVM's OpenMP knows no GOMP_SPINCOUNT and
- * spins for long unless it is told to be passive. */
+/* Longer spins than ours (cli/main.c) while a thread waits for the others count as its work.
+ * Who set them wanted them, so only processor time is not believed. LLVM's OpenMP knows no
+ * GOMP_SPINCOUNT and spins for long unless it is told to be passive. */
 static bool is_spinning(void)
 {
     const char *policy = getenv("OMP_WAIT_POLICY");
@@ -129,7 +129,7 @@ static bool is_spinning(void)
     const char *spins = getenv("GOMP_SPINCOUNT");
     int64_t n;
     if (spins)
-        return !rc_parse_int(spins, &n) || n > 2000;
+        return !rc_parse_int(spins, &n) || n > RC_SPINS;
 #endif
     return !policy || strcasecmp(policy, "passive") != 0;
 }
@@ -208,7 +208,8 @@ static rc_code check_row(const char *setting_name, const rc_input *inputs, size_
     return RC_FAIL(err, refused.code, RC_NOWHERE, "setting %s: %s", setting_name, refused.msg);
 }
 
-/* Signals are blocked only while somebody looks for them: before, they end the wait for a config. */
+/* Signals are blocked only while somebody looks for them. Before, they end the wait for a
+ * config that comes through a pipe. */
 static rc_code measure(studies *all, const rc_study_plan *plan, rc_error *err)
 {
     sigset_t before;

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const rc_option options[] = {
@@ -26,7 +27,26 @@ static const rc_option options[] = {
 };
 
 /* A signal handler can reach nothing but a global: C gives it no argument. */
-static volatile sig_atomic_t signal_seen;
+static volatile sig_atomic_t signal_seen, is_showing;
+static timer_t patience;
+
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+/* After a second every write is broken off, hence no SA_RESTART. The alarm rings again and again,
+ * since a write may not have begun yet, and a line takes several. Until a stop is asked for,
+ * SIGALRM is left as it was. */
+static void break_off_writes(void)
+{
+    const struct itimerspec often = {.it_value = {.tv_sec = 1},
+                                     .it_interval = {.tv_nsec = 10000000}};
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    timer_settime(patience, 0, &often, NULL);
+}
 
 /* The second signal, of either kind, ends the process as if there were no handler. */
 static void on_signal(int number)
@@ -37,6 +57,8 @@ static void on_signal(int number)
         raise(number);
     }
     signal_seen = number;
+    if (is_showing)
+        break_off_writes();
 }
 
 static bool is_stopping(void *user)
@@ -46,11 +68,11 @@ static bool is_stopping(void *user)
 }
 
 /* A signal that was ignored when the program started (nohup, a background job) stays ignored.
- * `flags`: SA_RESTART where a signal must not break off what is going on, as a save. */
-static void catch_signals(int flags)
+ * None of them breaks off what is going on, as a save. */
+static void catch_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM};
-    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = flags};
+    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < 2; i++)
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
@@ -59,11 +81,12 @@ static void catch_signals(int flags)
 
 /* --- who watches --- */
 
-/* A pipe that nobody empties holds up a write for ever. A run that is asked to stop does not wait for it:
- * it goes on without showing more, saves, and says in the end that its output is incomplete. */
+/* A pipe that nobody empties holds up a write for ever. A run that is asked to stop does not wait
+ * for it: it goes on without showing more, saves, and says in the end that its output is
+ * incomplete. */
 typedef struct viewer {
     rc_progress progress;
-    bool has_lost_output;
+    bool has_timer, has_lost_output;
 } viewer;
 
 static bool takes_more(FILE *to)
@@ -79,8 +102,10 @@ static void give_up_if_stuck(FILE **to, viewer *of)
         return;
     /* what is still buffered goes nowhere, or the end of the program would wait for it */
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (nowhere >= 0 && dup2(nowhere, fileno(*to)) >= 0)
+    if (nowhere >= 0) {
+        dup2(nowhere, fileno(*to));
         close(nowhere);
+    }
     *to = NULL;
     of->has_lost_output = true;
 }
@@ -90,9 +115,13 @@ static void on_event(void *user, const rc_train_event *event)
     viewer *of = user;
     give_up_if_stuck(&of->progress.to, of);
     give_up_if_stuck(&of->progress.log, of);
-    catch_signals(0);
+    is_showing = of->has_timer; /* a signal from here on sets the alarm itself */
+    if (is_showing && signal_seen)
+        break_off_writes();
     rc_progress_event(&of->progress, event);
-    catch_signals(SA_RESTART);
+    is_showing = 0;
+    if (of->has_timer)
+        timer_settime(patience, 0, &(const struct itimerspec){.it_value = {0}}, NULL);
 }
 
 /* Where all but the result goes: to standard output too, unless a program reads it. */
@@ -161,9 +190,12 @@ static rc_code train(rc_training *training, const rc_config *cfg, const rc_args 
     if (log_path)
         RC_TRY(rc_stream_open(log_path, "a", &log, err));
     eyes.progress.log = log;
-    catch_signals(SA_RESTART);
+    struct sigevent alarm = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+    eyes.has_timer = timer_create(CLOCK_MONOTONIC, &alarm, &patience) == 0;
+    catch_signals();
     rc_code code = rc_training_run(training, &watch, &result, err);
     give_up_if_stuck(&eyes.progress.to, &eyes);
+    give_up_if_stuck(&eyes.progress.log, &eyes);
     eyes.progress.log = log; /* given up or not, it is closed */
     rc_code log_code = close_log(&eyes.progress, log_path, code == RC_OK ? err : NULL);
     RC_TRY(code);

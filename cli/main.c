@@ -57,13 +57,15 @@ static bool has_word(int argc, char **argv, const char *word)
 /* How long an idle OpenMP thread spins before it sleeps, in libgomp's turns. Its default spins for
  * milliseconds: with another program on the same cores a barrier then waits for a thread that is
  * not running, and a small model trains 2 to 20 times slower. A few microseconds are enough between
- * two kernels. libgomp reads the environment when it is loaded, hence the second start. Whoever sets
+ * two kernels (RC_SPINS). libgomp reads the environment when it is loaded, hence the second start. Whoever sets
  * one of these variables has decided for himself. */
 static void start_with_short_spins(char **argv)
 {
     if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY"))
         return;
-    if (setenv("GOMP_SPINCOUNT", "2000", 1) == 0)
+    char spins[16];
+    snprintf(spins, sizeof spins, "%d", RC_SPINS);
+    if (setenv("GOMP_SPINCOUNT", spins, 1) == 0)
         execv("/proc/self/exe", argv); /* where that fails things are only slower */
 }
 

@@ -9,9 +9,6 @@
 
 #include <string.h>
 
-/* Vocabulary of text read as bytes: 256 and the end of a document. */
-enum { BYTES_VOCAB = 257 };
-
 rc_code rc_model_presets(const rc_args *args, rc_arena *mem, rc_input **out, size_t *n,
                          rc_error *err)
 {
@@ -131,7 +128,7 @@ rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *
     if (rc_dump_wants(dump, "config"))
         rc_config_print(out->cfg, stdout);
     RC_TRY(rc_setting_make(out->cfg, &out->setting, err));
-    RC_TRY(rc_graph_make(out->cfg, RC_PROFILE_ENGINE, BYTES_VOCAB, mem, &out->graph, err));
+    RC_TRY(rc_graph_make(out->cfg, RC_PROFILE_ENGINE, RC_TEXT_VOCAB, mem, &out->graph, err));
     note_inert_labels(out);
     if (rc_dump_wants(dump, "graph"))
         rc_graph_print(out->graph, stdout);

@@ -198,14 +198,11 @@ rc_framework_name(rc_framework framework); /* "bridge", "megatron-lm", "core" */
 RC_MUST_CHECK
 RC_API rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem,
                               rc_config **out, rc_error *err);
-/* Fails with RC_E_INPUT at the first unknown key, naming the nearest known one, or the section
- * in which that name stands. An argument of Megatron-LM that no field stands for is not unknown. */
-RC_MUST_CHECK
-RC_API rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err);
 /* Fails with RC_E_UNSUPPORTED when there is something foreign. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_foreign(const rc_config *cfg, rc_error *err);
-/* The same of one key. */
+/* Fails with RC_E_INPUT at the key, naming the nearest known one, or the section in which that name
+ * stands. */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_key(const rc_unknown_key *unknown, rc_error *err);
 RC_API void rc_config_print(const rc_config *cfg, FILE *to);

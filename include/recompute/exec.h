@@ -82,7 +82,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_run_update(rc_run *run, const rc_update *update, double *norm, rc_error *err);
 
 /* The logits of the last rc_run_eval: only a run opened for the naive or cpu backend keeps them
- * until the next call. [b*s, W], NULL before the first. */
+ * until the next call. [b*s, W]; its values are undefined before the first. */
 RC_API const void *rc_run_logits(const rc_run *run);
 
 /* Measured in the first micro-batch, 0 before: bytes of the arena from its start to the last one that

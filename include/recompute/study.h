@@ -1,10 +1,10 @@
 /* study.h — rc_study: the matched comparison of recompute settings.
  *
  * Every row runs the same model on the same data with the same seed and changes one thing: the
- * recompute setting. A study goes in rounds: the control, which retains everything, then every row in
- * an order that changes from round to round, then the control again. Times are compared with the
- * control of the same round, so that what slows the machine for a minute slows both sides, and rounds
- * go on until the intervals of the ratios are narrow or the time is up.
+ * recompute setting. A study goes in rounds: the control, which retains everything, then every
+ * row in an order that changes from round to round, then the control again. Times are compared
+ * with the control of the same round, so that what slows the machine for a minute slows both
+ * sides, and rounds go on until the intervals of the ratios are narrow or the time is up.
  */
 #ifndef RECOMPUTE_STUDY_H
 #define RECOMPUTE_STUDY_H
@@ -20,11 +20,11 @@ typedef struct rc_spread {
     size_t n;
 } rc_spread;
 
-/* Sorts `values`. Quartiles are interpolated between neighbours (Hyndman and Fan 1996, type 7). */
+/* Sorts `values`. Quartiles lie between neighbours (Hyndman and Fan 1996, type 7). */
 RC_API rc_spread rc_spread_of(double *values, size_t n);
 
-/* The median of a population from n values that were measured: at RC_STUDY_CONFIDENCE it lies from
- * `low` to `high`, however the values are spread. */
+/* The median of a population from n values that were measured: at RC_STUDY_CONFIDENCE it lies
+ * from `low` to `high`, however the values are spread. */
 typedef struct rc_interval {
     double center;    /* the median of the values; NAN when n is 0 */
     double low, high; /* NAN when n is less than RC_INTERVAL_LEAST */
@@ -37,15 +37,16 @@ enum { RC_INTERVAL_LEAST = 6 };
 /**
  * Sorts `values`; the interval goes from the k-th smallest to the k-th largest.
  *
- * source  the sign test's interval: the median lies outside with probability 2 * P(B < k), B binomial
- *         (n, 1/2) (Conover 1999, "Practical Nonparametric Statistics", section 3.2). k is the largest
- *         that leaves 97.5 %, or 96.9 % of six values: a study looks after every round and stops when the
- *         interval is narrow, which costs up to two in a hundred of it (tests/unit/test_study_noise.c).
+ * source  the sign test's interval: the median lies outside with probability 2 * P(B < k), B
+ *         binomial (n, 1/2) (Conover 1999, "Practical Nonparametric Statistics", section 3.2).
+ *         k is the largest that leaves 97.5 %, or 96.9 % of six values: a study looks after
+ *         every round and stops when the interval is narrow, which costs up to two in a hundred
+ *         of it (tests/unit/test_study_noise.c).
  */
 RC_API rc_interval rc_interval_of(double *values, size_t n);
 
-/* What a time is read from. The processor's leaves out the time that a thread waits for a core, and
- * adds up over threads: a step that keeps two cores busy counts twice. */
+/* What a time is read from. The processor's leaves out the time that a thread waits for a core,
+ * and adds up over threads: a step that keeps two cores busy counts twice. */
 typedef enum rc_study_clock { RC_CLOCK_WALL, RC_CLOCK_CPU, RC_CLOCK_COUNT } rc_study_clock;
 
 /* What a row's run in one round measured. */
@@ -88,14 +89,14 @@ typedef struct rc_study_row {
                            controls differ too */
     double saved_ratio; /* of the control's peak; NAN unknown */
     rc_spread step_seconds[RC_CLOCK_COUNT]; /* over the rounds */
-    /* Time to that of the same round's nearer control. The first control's is empty, the last control's is
-     * to the first: 1, unless time passes differently within a round. */
+    /* Time to that of the same round's nearer control. The first control's is empty, the last
+     * control's is to the first: 1, unless time passes differently within a round. */
     rc_interval ratio[RC_CLOCK_COUNT];
     rc_verdict verdict;
     const char *says; /* the verdict in words */
 } rc_study_row;
 
-/* What else the machine did while a study ran; seconds of cores, NAN where the system does not tell. */
+/* What else the machine did while a study ran; seconds of cores, NAN where it does not tell. */
 typedef struct rc_study_load {
     double seconds;   /* that passed */
     double n_cores;   /* of the machine */
@@ -113,7 +114,7 @@ typedef enum rc_study_end {
     RC_STUDY_END_LIMIT,  /* the time was up */
     RC_STUDY_END_COUNT
 } rc_study_end;
-RC_API const char *rc_study_end_name(rc_study_end end); /* "target" */
+RC_API const char *rc_study_end_name(rc_study_end end); /* "rounds" */
 
 /* How long a study goes on. */
 typedef struct rc_study_rules {
@@ -131,17 +132,17 @@ typedef struct rc_study {
     rc_study_rules rules;
     rc_study_end end;
     rc_study_load load;
-    /* The most that a run took of the process beside its account (train.h); 0: nobody counted */
+    /* The most that a run took beside its account (train.h); 0: nobody counted */
     int64_t beside_bytes;
-    /* Processor time stands for the work of a step: it is known for steps alone, and no thread burns
-     * it while waiting. Else it is shown and decides nothing. */
+    /* Processor time stands for the work of a step: it is known for steps alone, and no thread
+     * burns it while waiting. Else it is shown and decides nothing. */
     bool is_cpu_fair;
     /* set by rc_study_judge */
     bool is_busy;         /* the machine, with other things */
     rc_study_clock clock; /* whose intervals decide */
     const char *machine;  /* in words: "quiet", "busy: ..." */
-    /* What the control's own runs differ by. Loss and peak: 0 for a deterministic trainer, ours among
-     * them, and smaller differences of a row mean nothing. */
+    /* What the control's own runs differ by. Loss and peak: 0 for a deterministic trainer, ours
+     * among them, and smaller differences of a row mean nothing. */
     double noise_ratio; /* of wall times; for information */
     double loss_noise_ratio, peak_noise_ratio;
 } rc_study;
@@ -151,13 +152,14 @@ RC_MUST_CHECK
 RC_API rc_code rc_study_add_round(rc_study *study, rc_arena *mem, rc_error *err);
 
 /**
- * The rows of the next round in the order of their runs: control, rows, control; *n is 0 when there is
- * no next round, and study->end then says why.
+ * The rows of the next round in the order of their runs: control, rows, control; *n is 0 when
+ * there is no next round, and study->end then says why.
  *
  * takes   seconds  that the study took so far
- * gives   order    [n_rows]; rows that failed, and after n_least rounds those whose interval is narrow,
- *                  are left out. The order is a function of the round's number: shuffled, and every
- *                  other round is the one before it backwards, so that a drift favours no row
+ * gives   order    [n_rows]; rows that failed, and after n_least rounds those whose interval is
+ *                  narrow, are left out. The order is a function of the round's number:
+ *                  shuffled, and every other round is the one before it backwards, so that a
+ *                  drift favours no row
  */
 RC_MUST_CHECK
 RC_API rc_code rc_study_next_round(rc_study *study, double seconds, rc_arena *tmp,
@@ -166,8 +168,9 @@ RC_API rc_code rc_study_next_round(rc_study *study, double seconds, rc_arena *tm
 /**
  * Compares every row with the control and with each other, and fills what is "set by judge".
  *
- * A time is compared by wall time. Where that is disturbed (the machine was busy, or its intervals are
- * wider than the target) and processor time is fair and its intervals are narrower, by processor time.
+ * A time is compared by wall time. Where that is disturbed (the machine was busy, or its
+ * intervals are wider than the target) and processor time is fair and its intervals are
+ * narrower, by processor time.
  *
  * takes   study  rows measured; the first and last are the control
  * errors  RC_E_RANGE when the control itself failed: then nothing can be compared
@@ -260,19 +263,19 @@ typedef struct rc_launch {
                                interrupted goes on where it stopped */
 } rc_launch;
 
-/* The rows of settings as rc_setting_parse reads them, written in a style; the control first. */
+/* The rows of settings that rc_setting_parse reads, written in a style; the control first. */
 RC_MUST_CHECK
 RC_API rc_code rc_launch_rows_make(const char *const *settings, size_t n_settings,
                                    rc_launch_style style, rc_arena *mem, rc_launch_row **rows,
                                    size_t *n_rows, rc_error *err);
 
 /**
- * Runs the command once per row and round, reads the logs, and judges. Processor time is that of the
- * whole run, its start included, an iteration: it is shown and decides nothing.
+ * Runs the command once per row and round, reads the logs, and judges. Processor time is that
+ * of the whole run, its start included, an iteration: it is shown and decides nothing.
  *
- * A run passes when its log shows the optimizer's first step done, `n_steady` iterations after the
- * second, and no loss that is not finite. What failed instead, and in which stage, comes from the
- * log; the exit status alone is no evidence.
+ * A run passes when its log shows the optimizer's first step done, `n_steady` iterations after
+ * the second, and no loss that is not finite. What failed instead, and in which stage, comes
+ * from the log; the exit status alone is no evidence.
  *
  * errors  RC_E_INPUT when the command has no {overrides}, or the folder holds another study;
  *         RC_E_STOPPED on SIGINT or SIGTERM: the child is stopped, finished runs are kept

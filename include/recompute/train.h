@@ -1,7 +1,8 @@
 /* train.h — rc_training: the loop around the step. Data in, weights out.
  *
- * Opening one does everything up to the first step: settings checked, data opened and put in
- * order, memory planned and held against the budget. Running it takes the memory and trains.
+ * Opening one looks at all that can be known beforehand: settings checked, data opened, memory
+ * planned and held against the budget. Running it holds the plan against what the machine lets it
+ * take, takes the memory, puts the data in order and trains.
  */
 #ifndef RECOMPUTE_TRAIN_H
 #define RECOMPUTE_TRAIN_H
@@ -13,6 +14,9 @@
 #include <stdio.h>
 
 typedef struct rc_training rc_training;
+
+/* Words of text that is read as bytes: 256 and the end of the document. */
+enum { RC_TEXT_VOCAB = 257 };
 
 /* engine.threads, or the cores that this process may use; at most what OMP_THREAD_LIMIT allows.
  * errors  RC_E_INPUT with the position when it is not from 1 to 1024 */
@@ -32,7 +36,7 @@ RC_API rc_code rc_train_refuse_model(const rc_config *cfg, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_fates_table(rc_arena *mem, rc_table **out, rc_error *err);
 /* Fails at the first key that is neither a field nor known to be harmless or refused (fates.def).
- * errors  RC_E_INPUT, as rc_config_refuse_unknown */
+ * errors  RC_E_INPUT, as rc_config_refuse_key */
 RC_MUST_CHECK
 RC_API rc_code rc_train_refuse_unknown(const rc_config *cfg, rc_error *err);
 
@@ -44,7 +48,8 @@ RC_API rc_code rc_train_refuse_unknown(const rc_config *cfg, rc_error *err);
  * errors  RC_E_INPUT with the position of the setting that is wrong, missing or over budget (then
  *         naming the nearest recompute setting that fits); RC_E_UNSUPPORTED for what the engine
  *         cannot do; RC_E_IO for data that cannot be opened
- * memory  the order of the data and the plan, from `mem`; the model's arena is not taken yet
+ * memory  the plan and the lengths of the data's documents, from `mem`; neither the order of the
+ *         data nor the model's arena is taken yet
  */
 RC_MUST_CHECK
 RC_API rc_code rc_training_open(const rc_config *cfg, rc_arena *mem, rc_training **out,
@@ -119,7 +124,9 @@ typedef struct rc_train_result {
  * Trains to the last step, to a multiple of train.exit_interval, or until the watch stops it.
  *
  * takes   watch  may be NULL
- * errors  RC_E_MEMORY when the host refuses the arena; RC_E_RANGE when a loss or gradient is not
+ * errors  RC_E_MEMORY when the run does not fit into a limit of the machine, which is named, or the
+ *         host refuses the arena; RC_E_IO for data that was cut off or cannot be read any more, and
+ *         for a folder or disk that cannot be saved to; RC_E_RANGE when a loss or gradient is not
  *         finite; RC_E_INPUT for a checkpoint of another run or a token outside the vocabulary
  */
 RC_MUST_CHECK

@@ -134,8 +134,8 @@ static rc_code write_failed(const char *path, int why, rc_error *err)
     return RC_FAIL(err, RC_E_IO, RC_NOWHERE, "cannot write %.160s: %s", path, strerror(why));
 }
 
-/* Who saw it fail before may have called others since, so that errno is theirs; but what failed once
- * fails again. */
+/* Who saw it fail before may have called others since, so that errno is theirs; but what failed
+ * once fails again. */
 int rc_stream_flush(FILE *to)
 {
     errno = 0;

@@ -75,21 +75,6 @@ void rc_maker_forget_value(rc_maker *maker, rc_field field)
     cfg->n_unknown = n;
 }
 
-/* Megatron-LM knows the argument: whether it matters here is for whoever uses the config to say. */
-static bool is_no_slip(const rc_unknown_key *key)
-{
-    return key->fault == RC_KEY_NO_CHOICE || key->fault == RC_KEY_LISTED ||
-           key->fault == RC_KEY_CLASS;
-}
-
-rc_code rc_config_refuse_unknown(const rc_config *cfg, rc_error *err)
-{
-    size_t first = 0;
-    while (first < cfg->n_unknown && is_no_slip(&cfg->unknown[first]))
-        first++;
-    return first == cfg->n_unknown ? RC_OK : rc_config_refuse_key(&cfg->unknown[first], err);
-}
-
 rc_code rc_config_refuse_key(const rc_unknown_key *unknown, rc_error *err)
 {
     char path[160];

@@ -50,8 +50,7 @@ typedef struct rc_safetensors {
     rc_map map;
     rc_file_tensor *at; /* in the order of the data */
     size_t n;
-    size_t
-        n_checked; /* tensors with a checksum: all, or none in files of others and older ones */
+    size_t n_checked; /* with a checksum: all, or none in files of others and older ones */
 } rc_safetensors;
 
 /* What a file was when it was written. */

@@ -13,10 +13,7 @@
 
 #include <recompute/arena.h>
 
-enum {
-    RC_TEXT_EOD = 256,  /* the token after the last byte of a text file */
-    RC_TEXT_VOCAB = 257 /* 256 bytes and the end of the document */
-};
+enum { RC_TEXT_EOD = 256 }; /* the token after the last byte of a text file */
 
 typedef struct rc_tokens {
     const char *path;    /* as the user wrote it */

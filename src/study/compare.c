@@ -1,7 +1,7 @@
 /* study/compare.c — every row's times against the control of the same round.
  *
  * takes  rows with what each run measured
- * gives  intervals of the ratios, by wall time and by processor time, and which of the two decides
+ * gives  intervals of the ratios, by wall time and by processor time, and which decides
  * next   judge.c
  */
 #include "study/compare.h"
@@ -17,12 +17,13 @@ double rc_interval_half_width(const rc_interval *interval)
 
 /* --- ratios
  *
- * The control runs at both ends of a round, and a row is compared with the nearer one alone. Whatever the
- * noise is like, of two runs it strikes each alike: without a cost the ratio is above 1 as often as below,
- * which is all that the interval asks for. The mean of both controls, or the line between them, is less
- * noisy than one run and looks better, but noise that only ever adds then moves the median: with spikes in
- * a third of the runs the true cost lay outside in 18 of 100 studies of 100 rounds. A drift within a round
- * shifts a row to the one side and, since every other round goes backwards, to the other. */
+ * The control runs at both ends of a round, and a row is compared with the nearer one alone.
+ * Whatever the noise is like, of two runs it strikes each alike: without a cost the ratio is
+ * above 1 as often as below, which is all that the interval asks for. The mean of both
+ * controls, or the line between them, is less noisy than one run and looks better, but noise
+ * that only ever adds then moves the median: with spikes in a third of the runs the true cost
+ * lay outside in 18 of 100 studies of 100 rounds. A drift within a round shifts a row to the
+ * one side and, since every other round goes backwards, to the other. */
 
 static double seconds_of(const rc_study_row *row, size_t round, rc_study_clock clock)
 {
@@ -43,7 +44,7 @@ static double control_seconds(const rc_study *study, const rc_study_row *row, si
     return is_last_nearer ? last : first;
 }
 
-/* The first control has nothing to be compared with; the last one shows what a round does to times. */
+/* The first control has nothing to be compared with; the last shows what a round does to times. */
 static double ratio_in_round(const rc_study *study, size_t r, size_t round,
                              rc_study_clock clock)
 {
@@ -70,8 +71,8 @@ static void compare_row(rc_study *study, size_t r, rc_study_clock clock, double 
 
 /* --- the machine */
 
-/* Shares from which on a machine counts as busy. On a quiet one, two threads on two cores wait for
- * less than 1 % of their time, and nothing is stolen or throttled. */
+/* Shares from which on a machine counts as busy. On a quiet one, two threads on two cores wait
+ * for less than 1 % of their time, and nothing is stolen or throttled. */
 static const double busy_wait = 0.05, busy_host = 0.02, busy_others = 0.05, busy_all = 0.85;
 
 /* False when the share is not known. */
@@ -80,8 +81,9 @@ static bool is_above(double part, double whole, double limit)
     return whole > 0 && part / whole > limit;
 }
 
-/* That a thread waited for a core is the fact itself. Where the system does not tell it (of a launched
- * trainer's processes), others at work count when they and the study left hardly a core free. */
+/* That a thread waited for a core is the fact itself. Where the system does not tell it (of a
+ * launched trainer's processes), others at work count when they and the study left hardly a
+ * core free. */
 static bool is_busy(const rc_study_load *load)
 {
     double cores = load->n_cores * load->seconds;
@@ -151,8 +153,8 @@ rc_code rc_study_compare(rc_study *study, rc_arena *tmp, rc_error *err)
 
 /* --- its words */
 
-/* ": threads waited 12 % of their time for a core, other programs used 1.4 of 2 cores", of what the
- * system tells. */
+/* ": threads waited 12 % of their time for a core, other programs used 1.4 of 2 cores", of what
+ * the system tells. */
 static rc_code add_load(const rc_study_load *load, rc_text *text, rc_error *err)
 {
     double all = load->waited + load->own, cores = load->n_cores * load->seconds;

@@ -23,8 +23,8 @@ static bool is_same_bits(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* The largest relative difference of two rows' losses over the steps both know; 0 only when they
- * are the same bits. */
+/* The largest relative difference of two rows' losses over the steps both know; 0 only when
+ * they are the same bits. */
 static double loss_distance(const rc_study_row *a, const rc_study_row *b)
 {
     size_t n = a->n_losses < b->n_losses ? a->n_losses : b->n_losses;
@@ -38,8 +38,8 @@ static double loss_distance(const rc_study_row *a, const rc_study_row *b)
     return n > 0 ? most : 1;
 }
 
-/* A trainer whose two controls differ is not deterministic: then a row may differ from the control
- * by a few times what the controls differ by. */
+/* A trainer whose two controls differ is not deterministic: then a row may differ from the
+ * control by a few times what the controls differ by. */
 static bool has_same_loss(const rc_study *study, const rc_study_row *row)
 {
     enum { FEW = 4 };
@@ -74,15 +74,15 @@ static void compare_with_control(const rc_study *study, rc_study_row *row)
         row->saved_ratio = 1 - (double)row->peak_bytes / (double)control->peak_bytes;
 }
 
-/* The whole interval of one below the whole interval of the other; false where one is not known. */
+/* The whole interval of one below the whole of the other; false where one is not known. */
 static bool is_below(const rc_interval *a, const rc_interval *b)
 {
     return a->high < b->low;
 }
 
-/* Needs `other` no more memory and clearly less time? Clearly is: the intervals lie apart, which two
- * intervals of one and the same time do far more seldom than one of them misses it. The other clock may
- * know less, but not say the opposite. */
+/* Needs `other` no more memory and clearly less time? Clearly is: the intervals lie apart,
+ * which two intervals of one and the same time do far more seldom than one of them misses it.
+ * The other clock may know less, but not say the opposite. */
 static bool is_dominated_by(const rc_study *study, const rc_study_row *row,
                             const rc_study_row *other)
 {
@@ -125,16 +125,16 @@ static rc_verdict verdict_of(const rc_study *study, const rc_study_row *row)
         return RC_VERDICT_HARMFUL;
     if (order < 0)
         return find_dominating(study, row) ? RC_VERDICT_DOMINATED : RC_VERDICT_SAVES;
-    /* The same peak. Without a count of FLOPs only a time that is surely longer shows a replay. */
+    /* The same peak. Without a count of FLOPs only a surely longer time shows a replay. */
     bool is_slower = row->ratio[study->clock].low > 1;
     if (is_replaying || (row->replay_flops < 0 && is_slower))
         return RC_VERDICT_NO_SAVING;
     return RC_VERDICT_NO_EFFECT;
 }
 
-/* " for +2.1 %" where the interval is narrow and all on one side; " for +2.1 to +9.8 %" where it is
- * wide; ", cost at most +0.4 %" where it is narrow and holds 0; else ", cost not resolved": then neither
- * a number nor a sign means a thing. */
+/* " for +2.1 %" where the interval is narrow and all on one side; " for +2.1 to +9.8 %" where
+ * it is wide; ", cost at most +0.4 %" where it is narrow and holds 0; else ", cost not
+ * resolved": then neither a number nor a sign means a thing. */
 static const char *cost_words(const rc_study *study, const rc_study_row *row, char buf[128])
 {
     const rc_interval *ratio = &row->ratio[study->clock];
@@ -157,8 +157,9 @@ static const char *cost_words(const rc_study *study, const rc_study_row *row, ch
     return buf;
 }
 
-/* A row whose replay is counted does all of the control's work and its replay on top. Surely faster all
- * the same, it gained elsewhere: by touching less memory, or by luck that lasted over all rounds. */
+/* A row whose replay is counted does all of the control's work and its replay on top. Surely
+ * faster all the same, it gained elsewhere: by touching less memory, or by luck that lasted
+ * over all rounds. */
 static const char *faster_words(const rc_study *study, const rc_study_row *row)
 {
     bool is_faster = row->replay_flops >= 0 && row->ratio[study->clock].high < 1;

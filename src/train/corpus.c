@@ -8,6 +8,8 @@
 
 #include "base/num.h"
 
+#include <recompute/train.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -74,8 +74,8 @@ typedef struct rc_dataset {
     int64_t n_first; /* of these, those that are shuffled together; then the last pass's */
     /* set by rc_dataset_order */
     int32_t *document_index; /* [n_documents] */
-    int64_t *
-        document_start; /* [n_documents / RC_START_EVERY + 1]: tokens of the row before each such */
+    /* [n_documents / RC_START_EVERY + 1]: tokens of the row before each such */
+    int64_t *document_start;
     rc_order order[2]; /* of the first n_first samples, and of those after them */
 } rc_dataset;
 enum { RC_START_EVERY = 16 };

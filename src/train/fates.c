@@ -3,8 +3,8 @@
  * takes  a config: its fields, and the keys and arguments that are no field of ours
  * gives  the first that asks for what the engine would leave out, or that nobody here knows
  *
- * Fields are looked at in their order, then what is no field in the order of the input. A section of which no
- * field of ours stands is one key with a map: it is judged key by key.
+ * Fields are looked at in their order, then what is no field in the order of the input. A
+ * section of which no field of ours stands is one key with a map: it is judged key by key.
  */
 #include "train/fates.h"
 
@@ -47,7 +47,8 @@ static bool is_named(const char *row, const char *name, bool is_family)
     return *row == '\0' && *name == '\0';
 }
 
-/* In the section of `n` letters, or in any where it is NULL: there the families of whole sections are no match. */
+/* In the section of `n` letters, or in any where it is NULL: there whole sections' families do
+ * not match. */
 static const rc_fate *find(const char *section, size_t n, const char *name)
 {
     for (int is_family = 0; is_family < 2; is_family++)
@@ -119,7 +120,7 @@ static bool is_text(const char *word, const char *text)
     return strcmp(word, text + (strncmp(text, "torch.", 6) == 0 ? 6 : 0)) == 0;
 }
 
-/* The class of a function or value counts as well as its first argument, which stands for an enumeration. */
+/* The class of a function or value counts, as does its first argument (of an enumeration). */
 static bool is_word(const char *word, const rc_doc *node)
 {
     const char *text = rc_value_text(node);

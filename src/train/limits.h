@@ -1,24 +1,25 @@
-/* limits.h — how much memory the machine lets this process take, and a refusal before it is taken.
+/* limits.h — how much memory the machine lets this process take, and a refusal before that.
  *
- * A run that starts does not run out of memory: over a cgroup's limit the kernel kills without a word,
- * over an rlimit a library fails somewhere in the middle. So all limits are read before the arena is
- * taken, and held against what the run will take. Swap is not counted: a step that swaps trains
- * nothing.
+ * A run that starts does not run out of memory: over a cgroup's limit the kernel kills without
+ * a word, over an rlimit a library fails somewhere in the middle. So all limits are read before
+ * the arena is taken, and held against what the run will take. Swap is not counted: a step that
+ * swaps trains nothing.
  */
 #ifndef RC_TRAIN_LIMITS_H
 #define RC_TRAIN_LIMITS_H
 
 #include <recompute/schedule.h>
 
-/* Beside the arena, the order of the data and rc_run_beside_bytes: the arena's alignment to huge
- * pages, and buffers of files. */
+/* Beside the arena, the order of the data and rc_run_beside_bytes: the arena's alignment to
+ * huge pages, and buffers of files. */
 enum { RC_ROUNDING_BYTES = 8 << 20 };
 
 /* What a limit counts: each counts all of the one before, and more. */
 typedef enum rc_limit_counts {
     RC_COUNTS_TOUCHED,  /* memory in use */
     RC_COUNTS_WRITABLE, /* promised too: the stack of a thread counts in full */
-    RC_COUNTS_ADDRESSES /* files too: the math library counts in full, which is RC_LIBRARY_FILES_BYTES */
+    /* Files too: the math library counts in full, which is RC_LIBRARY_FILES_BYTES. */
+    RC_COUNTS_ADDRESSES
 } rc_limit_counts;
 enum { RC_LIBRARY_FILES_BYTES = 32 << 20 };
 
@@ -27,8 +28,8 @@ typedef struct rc_limit {
     const char *name; /* in words */
     const char *file; /* where it stands; NULL for a limit of this process */
     int64_t bytes;    /* the limit */
-    int64_t
-        free_bytes; /* that this process may still take; below 0 where it is passed already */
+    /* What this process may still take; below 0 where the limit is passed already. */
+    int64_t free_bytes;
     rc_limit_counts counts;
 } rc_limit;
 
@@ -40,8 +41,8 @@ typedef struct rc_limits {
 } rc_limits;
 
 /**
- * Reads the limits of this process: RLIMIT_AS, RLIMIT_DATA, memory cgroups of both versions with all
- * their parents, what the machine has available, and what it may still promise.
+ * Reads the limits of this process: RLIMIT_AS, RLIMIT_DATA, memory cgroups of both versions
+ * with all their parents, what the machine has available, and what it may still promise.
  *
  * takes   root  folder that holds proc/ and sys/; "" is this machine
  * gives   *out  without those that are not set or cannot be read

@@ -1,18 +1,19 @@
-/* order.c — numpy's shuffle of 0, 1, ..., n-1, of which a run reads no more than its first samples.
+/* order.c — numpy's shuffle of 0, 1, ..., n-1, of which a run reads only the first samples.
  *
  * takes  the twister, n, how many entries are kept
  * gives  these entries
  *
- * The shuffle swaps entry i with entry j(i) <= i, for i from n-1 down to 1. To know entry k of the
- * result one goes back in time: where was it before the swap of 1, before that of 2, ... before that of
- * n-1? There, at the start, place p held p. Going back, all that is followed lies below i when i's turn
- * comes, so the swap moves no more than what lies at j(i), namely to i:
+ * The shuffle swaps entry i with entry j(i) <= i, for i from n-1 down to 1. To know entry k of
+ * the result one goes back in time: where was it before the swap of 1, before that of 2, ...
+ * before that of n-1? There, at the start, place p held p. Going back, all that is followed
+ * lies below i when i's turn comes, so the swap moves no more than what lies at j(i), to i:
  *
  *   place of k:   k -> ... -> p          swap of i:   p == j(i)  ->  i
  *
- * That takes a table of the places of the entries kept, and j(i) for rising i. The twister gives them
- * falling, and cannot be run backwards, since draws that are too large are thrown away. So it runs
- * twice: once to note its state before every block of draws, then block by block from the last.
+ * That takes a table of the places of the entries kept, and j(i) for rising i. The twister
+ * gives them falling, and cannot be run backwards, since draws that are too large are thrown
+ * away. So it runs twice: once to note its state before every block of draws, then block by
+ * block from the last.
  */
 #include "train/order.h"
 
@@ -217,8 +218,8 @@ rc_order rc_order_of_key(int64_t n, const uint32_t key[2])
     return (rc_order){.n = n, .n_kept = n, .is_keyed = true, .key = {key[0], key[1]}};
 }
 
-/* A Feistel network over the least even number of bits that holds all entries. What it takes outside
- * of them it takes on, until it is back inside (at most three in four are outside). */
+/* A Feistel network over the least even number of bits that holds all entries. What it takes
+ * outside of them it takes on, until it is back inside (at most three in four are outside). */
 static int64_t permute(const rc_order *order, int64_t i)
 {
     uint64_t value = (uint64_t)i, n = (uint64_t)order->n;

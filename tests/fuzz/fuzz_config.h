@@ -6,6 +6,7 @@
 #include <recompute/check.h>
 #include <recompute/config.h>
 #include <recompute/read.h>
+#include <recompute/train.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +108,7 @@ static inline int fuzz_read(read_fn *read, const unsigned char *bytes, size_t n_
         if (is_sampled && rc_config_table(cfg, mem, &table, &err) != RC_OK)
             abort();
         check_config(cfg, n_bytes, mem);
-        code = rc_config_refuse_unknown(cfg, &err);
+        code = rc_train_refuse_unknown(cfg, &err);
         if (code != RC_OK)
             check_error(code, &err);
     }

@@ -3,6 +3,7 @@
 #define RC_TESTS_LAW_H
 
 #include <recompute/recompute.h>
+#include <recompute/train.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +96,7 @@ static inline rc_config *law_config(const law_model *model, const char *core, rc
     law_check(rc_override_read(words, n, mem, &doc, &err), &err);
     rc_input input = {doc, RC_FROM_OVERRIDE};
     law_check(rc_config_make(&input, 1, mem, &cfg, &err), &err);
-    law_check(rc_config_refuse_unknown(cfg, &err), &err);
+    law_check(rc_train_refuse_unknown(cfg, &err), &err);
     return cfg;
 }
 

@@ -202,7 +202,7 @@ static inline rc_config *loop_config(const char *line, rc_arena *mem)
     law_check(rc_override_read(words, n, mem, &docs[1], &err), &err);
     rc_input inputs[] = {{docs[0], RC_FROM_FILE}, {docs[1], RC_FROM_OVERRIDE}};
     law_check(rc_config_make(inputs, 2, mem, &cfg, &err), &err);
-    law_check(rc_config_refuse_unknown(cfg, &err), &err);
+    law_check(rc_train_refuse_unknown(cfg, &err), &err);
     return cfg;
 }
 

@@ -99,7 +99,7 @@ static rc_lr make(const plan *p, rc_arena *mem)
     law_check(rc_override_read(list, (size_t)n, mem, &doc, &err), &err);
     rc_input input = {doc, RC_FROM_OVERRIDE};
     law_check(rc_config_make(&input, 1, mem, &cfg, &err), &err);
-    law_check(rc_config_refuse_unknown(cfg, &err), &err);
+    law_check(rc_train_refuse_unknown(cfg, &err), &err);
     law_check(rc_lr_make(cfg, p->n_global, &lr, &err), &err);
     return lr;
 }

@@ -17,7 +17,7 @@ static rc_code read_config(const char *path, rc_arena *mem, rc_config **cfg, rc_
     RC_TRY(rc_doc_read(path, mem, &doc, err));
     rc_input input = {doc, RC_FROM_FILE};
     RC_TRY(rc_config_make(&input, 1, mem, cfg, err));
-    return rc_config_refuse_unknown(*cfg, err);
+    return rc_train_refuse_unknown(*cfg, err);
 }
 
 static rc_code write_file(const char *folder, const char *name, const rc_file_tensor *tensors,

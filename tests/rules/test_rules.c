@@ -24,6 +24,7 @@
 
 #include <recompute/check.h>
 #include <recompute/read.h>
+#include <recompute/train.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static void check_sample(sample *one, bool is_strict, rc_arena *mem)
     stop_on(rc_config_make(inputs.at, inputs.n, mem, &cfg, &err), &err, one->name);
     for (size_t i = 0; is_strict && i < cfg->n_unknown; i++)
         if (!cfg->unknown[i].is_value) /* but for what only the job knows */
-            stop_on(rc_config_refuse_unknown(cfg, &err), &err, one->name);
+            stop_on(rc_train_refuse_unknown(cfg, &err), &err, one->name);
     rc_check_options options = {.target = rc_check_find_target(cfg),
                                 .megatron = one->megatron,
                                 .transformer_engine = one->te,

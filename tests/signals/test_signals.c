@@ -3,8 +3,7 @@
  * The run has a terminal of its own, whose foreground process group it is: a shell's background job
  * ignores SIGINT, so a script cannot ask this.
  */
-#define _XOPEN_SOURCE 700
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -356,6 +355,7 @@ static void a_signal_ends_the_wait_for_a_reader(void **state)
     (void)state;
     run *of = make_folder();
     assert_int_equal(pipe(ends), 0);
+    fcntl(ends[1], F_SETPIPE_SZ, 4096); /* soon full; where that is refused, later */
     snprintf(config, sizeof config, "%s/examples/gpt.yaml", source);
     of->pid = fork();
     assert_true(of->pid >= 0);
@@ -365,7 +365,7 @@ static void a_signal_ends_the_wait_for_a_reader(void **state)
         close(ends[1]);
         execl(program, program, "train", config, "dataset.data_path=[text]",
               "model.num_layers=1", "model.hidden_size=16", "model.seq_length=16",
-              "train.train_iters=10000000", "train.eval_iters=0", "logger.log_interval=1",
+              "train.train_iters=100000", "train.eval_iters=0", "logger.log_interval=1",
               "engine.threads=1", "checkpoint.save=out", (char *)NULL);
         _exit(102);
     }

@@ -4,6 +4,7 @@
 
 #include <recompute/config.h>
 #include <recompute/read.h>
+#include <recompute/train.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -41,7 +42,7 @@ static inline void expect_refused(const char *text, int line, const char *caret,
     rc_error err = {0};
     rc_code code = make_kind(text, RC_FROM_FILE, mem, &cfg, &err);
     if (code == RC_OK)
-        code = rc_config_refuse_unknown(cfg, &err);
+        code = rc_train_refuse_unknown(cfg, &err);
     assert_int_equal(code, RC_E_INPUT);
     if (!strstr(err.msg, says))
         fail_msg("the message is \"%s\", expected \"%s\"", err.msg, says);

@@ -124,7 +124,7 @@ static rc_config *read_run(const char *words, const char *more, const char *fold
     assert_ok(rc_override_read(list, n, mem, &doc, &err));
     rc_input input = {doc, RC_FROM_OVERRIDE};
     assert_ok(rc_config_make(&input, 1, mem, &cfg, &err));
-    assert_ok(rc_config_refuse_unknown(cfg, &err));
+    assert_ok(rc_train_refuse_unknown(cfg, &err));
     return cfg;
 }
 

@@ -43,7 +43,7 @@ static rc_code read_rope(const rope_model *of, const char *const *words, rc_aren
     RC_TRY(rc_override_read(all, n, mem, &doc, err));
     rc_input input = {doc, RC_FROM_OVERRIDE};
     RC_TRY(rc_config_make(&input, 1, mem, &cfg, err));
-    RC_TRY(rc_config_refuse_unknown(cfg, err));
+    RC_TRY(rc_train_refuse_unknown(cfg, err));
     RC_TRY(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, err));
     for (int i = 0; i < graph->n_ops; i++)
         if (graph->ops[i].kind == RC_OP_rope)

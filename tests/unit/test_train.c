@@ -89,7 +89,7 @@ static rc_code make_config(const char *const *words, size_t n, rc_arena *mem, rc
     for (int i = 0; i < 3; i++)
         inputs[i] = (rc_input){docs[i], i == 0 ? RC_FROM_FILE : RC_FROM_OVERRIDE};
     RC_TRY(rc_config_make(inputs, 3, mem, cfg, err));
-    return rc_config_refuse_unknown(*cfg, err);
+    return rc_train_refuse_unknown(*cfg, err);
 }
 
 /* Trains with `words` over the base config, a space between words. */
