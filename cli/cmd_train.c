@@ -28,6 +28,8 @@ static const rc_option options[] = {
 
 /* A signal handler can reach nothing but a global: C gives it no argument. */
 static volatile sig_atomic_t signal_seen, is_showing;
+static long long
+    first_ms; /* when the first came; the handler's own, which no other signal interrupts */
 static timer_t patience;
 
 static void on_alarm(int number)
@@ -48,14 +50,24 @@ static void break_off_writes(void)
     timer_settime(patience, 0, &often, NULL);
 }
 
-/* The second signal, of either kind, ends the process as if there were no handler. */
+/* The second signal, of either kind, ends the process as if there were no handler. The same kind
+ * right behind the first is the same request: timeout(1) and batch systems signal a process and then
+ * its group. */
 static void on_signal(int number)
 {
-    if (signal_seen) {
+    enum { SAME_MS = 500 };
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    const long long now_ms = (long long)at.tv_sec * 1000 + at.tv_nsec / 1000000;
+    if (signal_seen && (number != signal_seen || now_ms - first_ms >= SAME_MS)) {
         struct sigaction none = {.sa_handler = SIG_DFL};
         sigaction(number, &none, NULL);
         raise(number);
+        return; /* it comes once the handler is left */
     }
+    if (signal_seen)
+        return;
+    first_ms = now_ms;
     signal_seen = number;
     if (is_showing)
         break_off_writes();
@@ -74,6 +86,8 @@ static void catch_signals(void)
     static const int signals[] = {SIGINT, SIGTERM};
     struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < 2; i++)
+        sigaddset(&action.sa_mask, signals[i]);
     for (size_t i = 0; i < 2; i++)
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);

@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +71,17 @@ static void start_with_short_spins(char **argv)
         execv("/proc/self/exe", argv); /* where that fails things are only slower */
 }
 
+/* A standard stream that is closed would be the next file to be opened, and what is said would land in
+ * it. In its place stands one on which every read or write fails. */
+static void fill_closed_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            int opened = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+            (void)opened; /* the lowest number that is free: fd */
+        }
+}
+
 static void on_limit(int number)
 {
     (void)number;
@@ -88,6 +101,7 @@ static int run_command(const rc_command *command, int argc, char **argv)
 {
     rc_error err = {0};
     int status = 0;
+    fill_closed_streams();
     rc_catch_bus_errors();
     survive_file_limit();
     rc_arena *mem = rc_arena_open();

@@ -30,6 +30,9 @@ typedef struct rc_run_param {
  * library's pages and the code it makes are nearly all. */
 RC_API int64_t rc_run_beside_bytes(int n_threads);
 
+/* Addresses that the stack of each thread but the first takes: OMP_STACKSIZE, or the shell's limit. */
+RC_API int64_t rc_run_stack_bytes(void);
+
 /* Threads that OpenMP gives at most: OMP_THREAD_LIMIT. A schedule for more is refused. */
 RC_API int rc_run_most_threads(void);
 

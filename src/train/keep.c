@@ -83,16 +83,22 @@ rc_code rc_training_open_folder(rc_training *training, rc_error *err)
 }
 
 /* "resuming from PATH", and what else is to be known about a checkpoint that was taken. */
-static rc_code describe_loaded(const rc_state *state, const char *path, rc_arena *mem,
-                               const char **out, rc_error *err)
+static rc_code describe_loaded(const rc_training *training, const char *path, const char **out,
+                               rc_error *err)
 {
-    rc_text text = {.mem = mem};
+    const rc_state *state = &training->state;
+    const rc_config *cfg = training->cfg;
+    const bool is_dropping = cfg->hidden_dropout > 0 || cfg->attention_dropout > 0;
+    rc_text text = {.mem = training->mem};
     RC_TRY(rc_text_printf(&text, err, "resuming from %s", path));
     if (state->differs)
         RC_TRY(rc_text_printf(&text, err,
-                              " (%s: sums run in another order, so the last digits will not be "
-                              "those of a run without a stop)",
-                              state->differs));
+                              " (%s: sums run in another order%s not be those of a run without "
+                              "a stop)",
+                              state->differs,
+                              is_dropping ? ", and by another micro-batch or attention backend "
+                                            "dropout draws other masks, so losses will"
+                                          : ", so the last digits will"));
     if (state->is_unsealed)
         RC_TRY(
             rc_text_printf(&text, err,
@@ -116,7 +122,7 @@ static rc_code resume(rc_training *training, const char *path, const char **orig
             training->saved_path = made;
         }
     }
-    return describe_loaded(state, path, training->mem, origin, err);
+    return describe_loaded(training, path, origin, err);
 }
 
 /* Weights that others made may hold anything. */

@@ -362,13 +362,10 @@ rc_code rc_limits_read(const char *root, rc_arena *mem, rc_limits *out, rc_error
 /* Address space of the team's stacks, without the first thread's, which is there. */
 static int64_t count_stacks(int n_threads)
 {
-    enum { UNLIMITED_STACK_BYTES = 2 << 20 }; /* what libc takes then, on x86-64 */
-    struct rlimit limit;
-    int64_t each = UNLIMITED_STACK_BYTES;
-    if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        limit.rlim_cur < INT32_MAX)
-        each = (int64_t)limit.rlim_cur;
-    return each * (n_threads - 1);
+    const int64_t most_bytes = INT64_MAX / 4; /* some is added to it */
+    int64_t bytes;
+    bool is_small = rc_mul(rc_run_stack_bytes(), n_threads - 1, &bytes) && bytes < most_bytes;
+    return is_small ? bytes : most_bytes;
 }
 
 rc_code rc_limits_refuse(const rc_limits *limits, const rc_schedule *schedule,

@@ -345,6 +345,20 @@ static void a_second_signal_ends_at_once(void **state)
     clean(of);
 }
 
+/* timeout(1) signals its child and then the group that the child is in: one request. */
+static void the_same_signal_twice_at_once_is_one(void **state)
+{
+    (void)state;
+    run *of = start();
+    assert_true(read_until(of, "tokens/s"));
+    assert_int_equal(kill(of->pid, SIGTERM), 0);
+    for (int i = 0; i < 20; i++)
+        (void)kill(of->pid, SIGTERM); /* it may have ended by itself */
+    assert_int_equal(finish(of), 0);
+    assert_true(has_checkpoint());
+    clean(of);
+}
+
 /* Nobody reads what the run shows, and its pipe is full: it waits in a write when the signal comes. */
 static void a_signal_ends_the_wait_for_a_reader(void **state)
 {
@@ -408,6 +422,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(kill_9_within_a_save_leaves_the_last_checkpoint),
         cmocka_unit_test(kill_9_at_any_moment_changes_nothing),
         cmocka_unit_test(a_second_signal_ends_at_once),
+        cmocka_unit_test(the_same_signal_twice_at_once_is_one),
         cmocka_unit_test(a_signal_ends_the_wait_for_a_reader),
     };
     if (argc != 3)

@@ -118,6 +118,11 @@ static inline rc_code run(const char *const *words, size_t n, bool is_run, char 
                 training->budget_bytes, training->set.n_threads, training->set.log_interval);
     if (code != RC_OK)
         fprintf(text.to, "%s\n", err->msg);
+    static char file[256]; /* the error outlives the arena */
+    if (err->where.file) {
+        snprintf(file, sizeof file, "%s", err->where.file);
+        err->where.file = file;
+    }
     rc_training_close(training);
     rc_arena_close(mem);
     *out = check_close(&text);

@@ -54,11 +54,13 @@ static rc_code load_library(rc_error *err)
     void *library = dlopen(RC_DNNL_FILE, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "dnnl_sgemm") : NULL;
     if (!symbol) {
+        const char *why = dlerror();
+        const bool is_missing = why && strstr(why, "No such file");
         RC_TRY(need_room(LIBRARY_BYTES, "code", err));
-        return RC_FAIL(
-            err, RC_E_UNSUPPORTED, RC_NOWHERE,
-            "the math library cannot be loaded: %s; install oneDNN (Debian: libdnnl2)",
-            dlerror());
+        return RC_FAIL(err, is_missing ? RC_E_UNSUPPORTED : RC_E_IO, RC_NOWHERE,
+                       "the math library cannot be loaded: %s%s",
+                       why ? why : "the loader does not say why",
+                       is_missing ? "; install oneDNN (Debian: libdnnl2)" : "");
     }
     sgemm_function function;
     memcpy(&function, &symbol, sizeof function); /* POSIX's way from data to function pointer */

@@ -2,11 +2,15 @@
 #define _POSIX_C_SOURCE 200809L
 #include "exec/cpu/team.h"
 
+#include "base/num.h"
 #include "exec/cpu/gemm.h"
 
 #include <omp.h>
 #include <pthread.h>
 #include <recompute/exec.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -62,6 +66,42 @@ int rc_run_most_threads(void)
     return omp_get_thread_limit();
 }
 
+/* "512M" as OpenMP reads a size: K without a letter. 0 for what is none. */
+static int64_t parse_stack(const char *text)
+{
+    static const char letters[] = "BKMG";
+    char digits[20];
+    int64_t n;
+    text += strspn(text, " \t");
+    const size_t n_digits = strspn(text, "0123456789");
+    if (n_digits == 0 || n_digits >= sizeof digits)
+        return 0;
+    memcpy(digits, text, n_digits);
+    digits[n_digits] = '\0';
+    const char unit = (char)(text[n_digits] & ~0x20); /* either case */
+    const char *at = unit ? strchr(letters, unit) : &letters[1];
+    if (!at || !rc_parse_int(digits, &n))
+        return 0;
+    return rc_mul(n, (int64_t)1 << 10 * (at - letters), &n) ? n : INT64_MAX;
+}
+
+int64_t rc_run_stack_bytes(void)
+{
+    enum { UNLIMITED_STACK_BYTES = 2 << 20 }; /* what libc takes then, on x86-64 */
+    static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
+    struct rlimit limit;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        const int64_t bytes = text ? parse_stack(text) : 0;
+        if (bytes > 0)
+            return bytes;
+    }
+    if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur < INT32_MAX)
+        return (int64_t)limit.rlim_cur;
+    return UNLIMITED_STACK_BYTES;
+}
+
 /* ---- starting it ---- */
 
 typedef struct gate {
@@ -88,9 +128,15 @@ static int count_startable(int n)
     pthread_t threads[MOST];
     gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     int n_started = 0;
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr) != 0)
+        return 0;
+    /* a size that is refused is ignored, as OpenMP does */
+    (void)pthread_attr_setstacksize(&attr, (size_t)rc_run_stack_bytes());
     while (n_started < n && n_started < MOST &&
-           pthread_create(&threads[n_started], NULL, wait_at, &g) == 0)
+           pthread_create(&threads[n_started], &attr, wait_at, &g) == 0)
         n_started++;
+    pthread_attr_destroy(&attr);
     pthread_mutex_lock(&g.lock);
     g.is_open = true;
     pthread_cond_broadcast(&g.opened);
@@ -126,7 +172,8 @@ rc_code rc_team_open(int n_threads, rc_error *err)
         return RC_FAIL(
             err, RC_E_MEMORY, RC_NOWHERE,
             "the host starts %d threads of the %d asked for; set engine.threads=%d, or "
-            "raise its limits on memory and processes (ulimit -v, -u)",
+            "raise its limits on memory and processes (ulimit -v, -u), or take smaller stacks "
+            "(OMP_STACKSIZE)",
             n_startable, n_threads, n_startable);
     const rc_team_mode before = rc_team_enter();
     const int n_given = prepare(n_threads);
