@@ -239,7 +239,7 @@ static bool find_mount(const char *text, const cgroup_version *version, mount *o
         at = copy_word(type + 3, word);
         if (strcmp(word, version->fs_type) != 0)
             continue;
-        at = copy_word(copy_word(at, word), word); /* the source, and word is the options */
+        copy_word(copy_word(at, word), word); /* the source, and word is the options */
         if (!*version->controller || is_among(word, strlen(word), version->controller))
             return true;
     }
