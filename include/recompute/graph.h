@@ -21,14 +21,14 @@ typedef enum rc_profile {
     RC_PROFILE_MEGATRON_LOCAL /* Megatron's own modules, unfused attention */
 } rc_profile;
 
-typedef enum rc_tensor_class {
+typedef enum rc_tensor_kind {
     RC_TENSOR_INPUT,  /* tokens, targets */
     RC_TENSOR_WEIGHT, /* gradients and optimizer state have its shape */
     RC_TENSOR_ACTIVATION,
     RC_TENSOR_STATS, /* norms' mean and rstd, log-sum-exp: per-row numbers */
     RC_TENSOR_MASK,  /* dropout masks of profiles that keep them */
     RC_TENSOR_LOSS
-} rc_tensor_class;
+} rc_tensor_kind;
 
 typedef enum rc_init { RC_INIT_NONE, RC_INIT_ZERO, RC_INIT_ONE, RC_INIT_NORMAL } rc_init;
 
@@ -45,7 +45,7 @@ typedef struct rc_tensor {
     const char *name; /* "decoder.layers.3.mlp.linear_fc1" */
     const char *part; /* the name without the layer: "mlp.linear_fc1" */
     int layer;        /* -1 before the first, num_layers after the last */
-    rc_tensor_class class;
+    rc_tensor_kind kind;
     rc_dtype dtype;
     const char *shape; /* "[N, (a+2g)d/t]" */
     int64_t n_elem;    /* of this tensor, the view's own for a view */
@@ -142,6 +142,17 @@ RC_API rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **o
 
 RC_API const char *rc_profile_name(rc_profile profile); /* "engine", "megatron-te", ... */
 RC_API bool rc_profile_find(const char *name, rc_profile *profile);
+
+/* The tensor and the op of an index, in graph order; whoever reads a graph asks here, since layers that
+ * are alike need not be stored one by one. */
+RC_API rc_tensor rc_graph_tensor(const rc_graph *graph, int tensor);
+RC_API rc_op rc_graph_op(const rc_graph *graph, int op);
+/* "decoder.layers.3.mlp.linear_fc1". Returns buf. */
+enum { RC_GRAPH_NAME_BYTES = 160 };
+RC_API const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,
+                                        char buf[RC_GRAPH_NAME_BYTES]);
+RC_API const char *rc_graph_op_name(const rc_graph *graph, int op,
+                                    char buf[RC_GRAPH_NAME_BYTES]);
 
 /* Regions of a label: 0 means the label acts nowhere in this model. */
 RC_API int rc_graph_count_regions(const rc_graph *graph, rc_label label);

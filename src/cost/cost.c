@@ -325,7 +325,7 @@ rc_code rc_cost_layer(const rc_policy *policy, int layer, rc_arena *mem, int64_t
         const rc_tensor *tensor = &graph->tensors[i];
         if (!is_retained[i] || tensor->storage != i || tensor->layer != layer)
             continue;
-        int64_t *sum = tensor->class == RC_TENSOR_STATS ? stats_bytes : bytes;
+        int64_t *sum = tensor->kind == RC_TENSOR_STATS ? stats_bytes : bytes;
         if (!rc_add(*sum, tensor->bytes, sum))
             return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "layer %d passes 2^63-1 bytes", layer);
     }

@@ -55,10 +55,10 @@ static bool size_tensor(rc_builder *b, const char *text, rc_dtype dtype, rc_tens
     return b->code == RC_OK;
 }
 
-int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_class class, rc_dtype dtype,
+int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_kind kind, rc_dtype dtype,
                     const char *shape)
 {
-    rc_tensor tensor = {.class = class, .storage = b->graph->n_tensors};
+    rc_tensor tensor = {.kind = kind, .storage = b->graph->n_tensors};
     if (!size_tensor(b, shape, dtype, &tensor))
         return 0;
     return add_tensor(b, part, tensor);
@@ -67,7 +67,7 @@ int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_class class, rc_d
 int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init init,
                     double std)
 {
-    rc_tensor tensor = {.class = RC_TENSOR_WEIGHT,
+    rc_tensor tensor = {.kind = RC_TENSOR_WEIGHT,
                         .storage = b->graph->n_tensors,
                         .init = init,
                         .init_std = std,
@@ -85,7 +85,7 @@ int rc_build_view(rc_builder *b, const char *part, int base, const char *shape, 
     if (b->code != RC_OK)
         return 0;
     rc_tensor from = b->graph->tensors[base];
-    rc_tensor tensor = {.class = from.class};
+    rc_tensor tensor = {.kind = from.kind};
     if (!size_tensor(b, shape, from.dtype, &tensor))
         return 0;
     tensor.storage = from.storage;

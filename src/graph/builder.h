@@ -28,7 +28,7 @@ typedef struct rc_builder {
 
 int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init init,
                     double std);
-int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_class class, rc_dtype dtype,
+int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_kind kind, rc_dtype dtype,
                     const char *shape);
 /* A slice of `base`'s rows from element `offset` of each row. */
 int rc_build_view(rc_builder *b, const char *part, int base, const char *shape, int64_t offset);

@@ -341,6 +341,29 @@ rc_code rc_graph_verify(const rc_graph *graph, rc_error *err)
     return RC_OK;
 }
 
+rc_tensor rc_graph_tensor(const rc_graph *graph, int tensor)
+{
+    return graph->tensors[tensor];
+}
+
+rc_op rc_graph_op(const rc_graph *graph, int op)
+{
+    return graph->ops[op];
+}
+
+const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,
+                                 char buf[RC_GRAPH_NAME_BYTES])
+{
+    snprintf(buf, RC_GRAPH_NAME_BYTES, "%s", graph->tensors[tensor].name);
+    return buf;
+}
+
+const char *rc_graph_op_name(const rc_graph *graph, int op, char buf[RC_GRAPH_NAME_BYTES])
+{
+    snprintf(buf, RC_GRAPH_NAME_BYTES, "%s", graph->ops[op].name);
+    return buf;
+}
+
 int rc_graph_count_regions(const rc_graph *graph, rc_label label)
 {
     int n = 0;

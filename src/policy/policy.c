@@ -42,7 +42,7 @@ static rc_code find_last_readers(const rc_graph *graph, rc_arena *mem, int **out
 
 static void discard(rc_policy *policy, int tensor, int label)
 {
-    if (policy->graph->tensors[tensor].class == RC_TENSOR_LOSS)
+    if (policy->graph->tensors[tensor].kind == RC_TENSOR_LOSS)
         return;
     policy->is_discarded[tensor] = true;
     if (policy->discarded_by[tensor] < 0)
@@ -66,7 +66,7 @@ static void activate(rc_policy *policy, const int *last_reader, const rc_region 
             if (op->out[k] < 0)
                 continue;
             bool is_output = last_reader[op->out[k]] > last; /* nothing before it reads it */
-            bool is_stats = graph->tensors[op->out[k]].class == RC_TENSOR_STATS;
+            bool is_stats = graph->tensors[op->out[k]].kind == RC_TENSOR_STATS;
             if (mechanism == RC_MECHANISM_CHECKPOINT
                     ? !is_output
                     : !is_stats || graph->profile != RC_PROFILE_ENGINE)
@@ -161,8 +161,8 @@ rc_code rc_policy_retained(const rc_policy *policy, rc_arena *mem, bool **is_ret
                 is_read[op->out[k]] = true;
     }
     for (int i = 0; i < graph->n_tensors; i++) {
-        rc_tensor_class class = graph->tensors[i].class;
-        if (class == RC_TENSOR_WEIGHT || class == RC_TENSOR_INPUT)
+        rc_tensor_kind kind = graph->tensors[i].kind;
+        if (kind == RC_TENSOR_WEIGHT || kind == RC_TENSOR_INPUT)
             continue;
         if (is_wanted(policy, i, is_read))
             (*is_retained)[graph->tensors[i].storage] = true;

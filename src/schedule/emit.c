@@ -109,7 +109,7 @@ static rc_code open_outputs(emitter *e, const rc_op *op)
         if (out < 0 || (k == 0 && op->is_in_place) || e->is_available[out])
             continue;
         const rc_tensor *tensor = &e->graph->tensors[out];
-        if (tensor->class == RC_TENSOR_LOSS) {
+        if (tensor->kind == RC_TENSOR_LOSS) {
             e->buffer_of[out] = e->schedule->loss;
             continue;
         }
@@ -243,7 +243,7 @@ static rc_code emit_gradients(emitter *e, const rc_op *op, rc_instr *instr)
         int in = op->in[k];
         if (in < 0 || !(grads >> k & 1u))
             continue;
-        if (e->graph->tensors[in].class == RC_TENSOR_WEIGHT) {
+        if (e->graph->tensors[in].kind == RC_TENSOR_WEIGHT) {
             instr->d_in[k] = make_ref(e, in, e->schedule->params[e->param_of[in]].grad);
             instr->d_in[k].is_added = true;
             continue;
@@ -303,7 +303,7 @@ static rc_code open_persistent(emitter *e)
     const rc_graph *graph = e->graph;
     RC_TRY(RC_NEW(e->mem, &s->params, graph->n_tensors, e->err));
     for (int i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i].class != RC_TENSOR_WEIGHT)
+        if (graph->tensors[i].kind != RC_TENSOR_WEIGHT)
             continue;
         e->param_of[i] = s->n_params;
         rc_param *param = &s->params[s->n_params++];
@@ -374,8 +374,8 @@ static rc_code emit_micro_batch(emitter *e)
         RC_TRY(emit_discards(e, i));
     }
     for (int i = 0; i < graph->n_tensors; i++) {
-        rc_tensor_class class = graph->tensors[i].class;
-        if (class != RC_TENSOR_WEIGHT && class != RC_TENSOR_INPUT &&
+        rc_tensor_kind kind = graph->tensors[i].kind;
+        if (kind != RC_TENSOR_WEIGHT && kind != RC_TENSOR_INPUT &&
             !e->is_retained[graph->tensors[i].storage])
             e->is_available[i] = false;
     }

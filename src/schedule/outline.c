@@ -369,7 +369,7 @@ static rc_code count_persistent(rc_outliner *o, rc_error *err)
 {
     for (int i = 0; i < o->graph->n_tensors; i++) {
         const rc_tensor *tensor = &o->graph->tensors[i];
-        int n = tensor->class == RC_TENSOR_WEIGHT                                        ? 4
+        int n = tensor->kind == RC_TENSOR_WEIGHT                                         ? 4
                 : i == o->graph->tokens || i == o->graph->targets || i == o->graph->loss ? 1
                                                                                          : 0;
         int64_t room = rc_buffer_room(&(rc_buffer){.bytes = tensor->bytes});

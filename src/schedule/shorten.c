@@ -56,7 +56,7 @@ static bool is_same_tensor(const rc_graph *graph, span ops, span tensors, int at
 {
     const rc_tensor *b = &graph->tensors[at];
     const rc_tensor *a = &graph->tensors[at - (layer - 1) * tensors.n];
-    return a->class == b->class && a->dtype == b->dtype && a->n_elem == b->n_elem &&
+    return a->kind == b->kind && a->dtype == b->dtype && a->n_elem == b->n_elem &&
            a->rows == b->rows && a->ld == b->ld && a->bytes == b->bytes &&
            a->offset == b->offset &&
            (layer == tensors.n_layers - 1 || a->n_consumers == b->n_consumers) &&
