@@ -8,6 +8,8 @@
 
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 enum { RC_ALIGN = 64 }; /* one cache line, one AVX-512 register */
 
 typedef struct rc_arena rc_arena;
@@ -56,7 +58,7 @@ RC_API rc_code rc_arena_grow(rc_arena *mem, void **array, size_t *n_room, rc_gro
     ((n_needed) <= *(n_room)                                                                   \
          ? RC_OK                                                                               \
          : rc_arena_grow((mem), (void **)(array), (n_room),                                    \
-                         (rc_growth){(n), (n_needed), sizeof **(array)}, (err)))
+                         RC_VALUE(rc_growth){(n), (n_needed), sizeof **(array)}, (err)))
 
 /* Copies of strings; `n` bytes and a terminating NUL. */
 RC_MUST_CHECK
@@ -65,5 +67,7 @@ RC_API rc_code rc_arena_copy(rc_arena *mem, const char *text, size_t n, const ch
 RC_MUST_CHECK
 RC_API rc_code rc_arena_printf(rc_arena *mem, const char **out, rc_error *err, const char *fmt,
                                ...) RC_PRINTF(4, 5);
+
+RC_EXTERN_C_END
 
 #endif

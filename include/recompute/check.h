@@ -16,6 +16,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_layer {
     RC_LAYER_CORE,
     RC_LAYER_CLI,
@@ -129,5 +131,7 @@ RC_API rc_code rc_check_table(const rc_check *check, rc_arena *mem, rc_table **o
 /* The table of rules and its other names, for `recompute list rules`. */
 RC_MUST_CHECK
 RC_API rc_code rc_rule_table(rc_arena *mem, rc_table **out, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

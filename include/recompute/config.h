@@ -15,6 +15,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 #define RC_NULL_INT INT64_MIN
 
 typedef struct rc_strings {
@@ -237,5 +239,7 @@ RC_API int64_t rc_config_groups(const rc_config *cfg);   /* g */
 RC_API int64_t rc_config_ffn(const rc_config *cfg);
 /* V padded; `tokenizer_size` is used where vocab_size is null (256 + 1 for bytes). */
 RC_API int64_t rc_config_vocab(const rc_config *cfg, int64_t tokenizer_size);
+
+RC_EXTERN_C_END
 
 #endif

@@ -7,6 +7,8 @@
 
 #include <recompute/schedule.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef struct rc_cost {
     const rc_schedule *schedule;
     int64_t peak_bytes;  /* the arena: what a run takes */
@@ -47,5 +49,7 @@ RC_API rc_code rc_cost_timeline(const rc_cost *cost, rc_arena *mem, rc_table **o
 RC_MUST_CHECK
 RC_API rc_code rc_cost_layer(const rc_policy *policy, int layer, rc_arena *mem, int64_t *bytes,
                              int64_t *stats_bytes, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

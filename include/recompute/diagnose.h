@@ -13,6 +13,8 @@
 #include <recompute/log.h>
 #include <recompute/table.h>
 
+RC_EXTERN_C_BEGIN
+
 /* ORDER causes */
 typedef enum rc_cause {
     RC_CAUSE_FRAGMENTATION,
@@ -134,5 +136,7 @@ RC_API rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err)
  * step or a word that does not exist */
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

@@ -12,6 +12,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_doc_kind {
     RC_DOC_NULL,
     RC_DOC_BOOL,
@@ -72,5 +74,7 @@ RC_API void rc_doc_resolve_scalar(rc_doc *node);
 RC_API void rc_doc_print(const rc_doc *doc, FILE *to);
 /* One line of JSON; a number that is not finite is null. */
 RC_API void rc_doc_write_json(const rc_doc *value, FILE *to);
+
+RC_EXTERN_C_END
 
 #endif

@@ -21,6 +21,22 @@
 #define RC_PRINTF(fmt_at, args_at)
 #endif
 
+/* Every public header is C11 and C++17 (tools/check-headers.sh). RC_VALUE(type){...} is an unnamed value,
+ * which the two languages write differently. */
+#ifdef __cplusplus
+#define RC_EXTERN_C_BEGIN extern "C" {
+#define RC_EXTERN_C_END }
+#define RC_VALUE(type) type
+#define RC_NOWHERE (rc_where{})
+#else
+#define RC_EXTERN_C_BEGIN
+#define RC_EXTERN_C_END
+#define RC_VALUE(type) (type)
+#define RC_NOWHERE ((rc_where){0})
+#endif
+
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_code {
     RC_OK = 0,
     RC_E_INPUT,       /* the user's file, flag or value is wrong */
@@ -51,7 +67,6 @@ typedef struct rc_error {
 #define RC_STRING_1(x) #x
 #define RC_STRING(x) RC_STRING_1(x)
 #define RC_HERE __FILE__ ":" RC_STRING(__LINE__)
-#define RC_NOWHERE ((rc_where){0})
 
 /* Fills *err (unless it already holds a failure) and returns `code`. Used through RC_FAIL, which
  * says the code itself so that compilers and analysers know a failure when they see one. */
@@ -71,6 +86,8 @@ RC_API rc_code rc_fail(rc_error *err, rc_code code, rc_where where, const char *
 
 /* Process exit status for a failure: 2 input, 3 the machine, 4 unsupported, 70 our bug. */
 RC_API int rc_code_exit_status(rc_code code);
+
+RC_EXTERN_C_END
 
 #ifdef NDEBUG
 #define RC_ASSERT(cond) ((void)0)

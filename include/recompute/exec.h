@@ -8,6 +8,8 @@
 
 #include <recompute/schedule.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef struct rc_run rc_run;
 
 typedef struct rc_run_options {
@@ -97,5 +99,7 @@ RC_API int64_t rc_run_library_bytes(const rc_run *run);
 RC_API int64_t rc_run_arena_bytes(const rc_run *run);
 /* Seconds spent in each instruction since the run was opened, [schedule->n_instrs]. */
 RC_API const double *rc_run_seconds(const rc_run *run);
+
+RC_EXTERN_C_END
 
 #endif

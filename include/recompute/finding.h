@@ -8,6 +8,8 @@
 #include <recompute/arena.h>
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_level { RC_LEVEL_ERROR, RC_LEVEL_WARNING, RC_LEVEL_NOTE } rc_level;
 
 typedef struct rc_finding {
@@ -29,5 +31,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_findings_add(rc_findings *findings, const rc_finding *finding, rc_error *err);
 RC_API size_t rc_findings_count(const rc_findings *findings, rc_level level);
 RC_API const char *rc_level_name(rc_level level); /* "error", "warning", "note" */
+
+RC_EXTERN_C_END
 
 #endif

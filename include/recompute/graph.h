@@ -15,6 +15,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_profile {
     RC_PROFILE_ENGINE,
     RC_PROFILE_MEGATRON_TE,   /* Transformer Engine modules, fused attention */
@@ -156,5 +158,7 @@ RC_API const char *rc_graph_op_name(const rc_graph *graph, int op,
 
 /* Regions of a label: 0 means the label acts nowhere in this model. */
 RC_API int rc_graph_count_regions(const rc_graph *graph, rc_label label);
+
+RC_EXTERN_C_END
 
 #endif

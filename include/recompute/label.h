@@ -4,6 +4,8 @@
 
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_label {
 #define RC_LABEL(name, mechanism, help) RC_LABEL_##name,
 #include "defs/labels.def" /* installed beside this header */
@@ -27,5 +29,7 @@ RC_API const rc_label_facts *rc_label_find_facts(rc_label label);
 RC_API bool rc_label_find(const char *name, rc_label *label);
 /* The label nearest to what was typed, or NULL. */
 RC_API const char *rc_label_nearest(const char *typed);
+
+RC_EXTERN_C_END
 
 #endif

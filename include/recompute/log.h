@@ -11,6 +11,8 @@
 #include <recompute/doc.h>
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 /* Where in a job's life something happened. ORDER log_stages */
 typedef enum rc_stage {
     RC_STAGE_UNKNOWN,
@@ -256,5 +258,7 @@ RC_API rc_stage rc_log_stage_of(const char *const *names, const char *const *pat
 /* Invariants: counts within bounds, every rank once. */
 RC_MUST_CHECK
 RC_API rc_code rc_log_verify(const rc_log *log, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

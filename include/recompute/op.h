@@ -9,6 +9,8 @@
 
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_dtype {
     RC_F32,
     RC_BF16,
@@ -139,5 +141,7 @@ typedef struct rc_op_scratch {
 } rc_op_scratch;
 RC_API rc_op_scratch rc_op_scratch_of(rc_op_kind kind, const rc_op_attr *attr, rc_dtype dtype,
                                       int n_threads, bool is_backward);
+
+RC_EXTERN_C_END
 
 #endif

@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_chart_kind {
     RC_CHART_LINES,   /* one line per series over x */
     RC_CHART_STACKED, /* areas on top of each other over x, in the order of `series` */
@@ -47,5 +49,7 @@ RC_API rc_code rc_chart_write(const rc_chart *chart, FILE *to, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_page_write(const char *title, const rc_report *report, const rc_chart *charts,
                              size_t n_charts, FILE *to, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

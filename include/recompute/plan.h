@@ -9,6 +9,8 @@
 
 #include <recompute/cost.h>
 
+RC_EXTERN_C_BEGIN
+
 /* What a moved byte costs beside a FLOP: the fp32 balance of a server core with AVX-512, 240 GFLOP/s
  * against 15 GB/s of main memory (measured). It orders replays of norms and activations, which have
  * no FLOPs to speak of, after doing nothing. */
@@ -76,5 +78,7 @@ RC_API rc_code rc_plan_refuse_over(const rc_schedule *schedule, const rc_plan_bo
 RC_MUST_CHECK
 RC_API rc_code rc_plan_refuse_over_budget(const rc_schedule *schedule, int64_t budget_bytes,
                                           rc_where where, rc_arena *mem, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

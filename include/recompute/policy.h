@@ -11,12 +11,22 @@
 
 #include <recompute/graph.h>
 
+RC_EXTERN_C_BEGIN
+
+typedef enum rc_granularity {
+    RC_GRANULARITY_NONE,
+    RC_GRANULARITY_SELECTIVE,
+    RC_GRANULARITY_FULL
+} rc_granularity;
+
+typedef enum rc_method { RC_METHOD_UNIFORM, RC_METHOD_BLOCK } rc_method;
+
 /* A recompute setting, as Megatron spells it: what one row of a study or a plan changes. */
 typedef struct rc_setting {
-    enum { RC_GRANULARITY_NONE, RC_GRANULARITY_SELECTIVE, RC_GRANULARITY_FULL } granularity;
-    uint32_t labels;                                    /* selective: bit per rc_label */
-    enum { RC_METHOD_UNIFORM, RC_METHOD_BLOCK } method; /* full */
-    int64_t num_layers;                                 /* full */
+    rc_granularity granularity;
+    uint32_t labels;    /* selective: bit per rc_label */
+    rc_method method;   /* full */
+    int64_t num_layers; /* full */
 } rc_setting;
 
 /* The setting of a config. null granularity is none; a null list under selective is [core_attn].
@@ -63,5 +73,7 @@ RC_API rc_code rc_policy_table(const rc_policy *policy, rc_arena *mem, rc_table 
 RC_MUST_CHECK
 RC_API rc_code rc_policy_retained(const rc_policy *policy, rc_arena *mem, bool **is_retained,
                                   rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

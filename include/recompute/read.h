@@ -11,6 +11,8 @@
 #include <recompute/doc.h>
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 enum {
     RC_READ_MAX_BYTES = 64 * 1024 * 1024,
     RC_READ_MAX_NODES = 500 * 1000, /* values of one document, aliases expanded */
@@ -75,5 +77,7 @@ RC_API rc_code rc_args_read(const char *path, const char *bytes, size_t n_bytes,
 RC_MUST_CHECK
 RC_API rc_code rc_dump_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                             rc_doc **out, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

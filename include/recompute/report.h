@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 /* How text may look; `rc_style_of` asks the stream. */
 typedef struct rc_style {
     bool has_colour; /* a terminal, and NO_COLOR is unset */
@@ -33,5 +35,7 @@ RC_API rc_code rc_report_write(const rc_report *report, rc_format format, FILE *
                                rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_table_write(const rc_table *table, rc_format format, FILE *to, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

@@ -12,6 +12,8 @@
 
 #include <recompute/policy.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_instr_kind {
     RC_INSTR_ZERO, /* weight gradients = 0 */
     RC_INSTR_FORWARD,
@@ -122,5 +124,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_schedule_table(const rc_schedule *schedule, rc_arena *mem, rc_table **out,
                                  rc_error *err);
 RC_API const char *rc_instr_kind_name(rc_instr_kind kind);
+
+RC_EXTERN_C_END
 
 #endif

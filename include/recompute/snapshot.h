@@ -14,6 +14,8 @@
 #include <recompute/snapshot_file.h>
 #include <recompute/table.h>
 
+RC_EXTERN_C_BEGIN
+
 /* Rows of src/defs/snapshot_labels.def, and three more: unattributed (no Python frames), other,
  * before_recording. */
 enum { RC_SNAPSHOT_LABEL_COUNT = 28 };
@@ -126,7 +128,7 @@ typedef struct rc_pool_stats {
     int64_t releasable_bytes; /* in segments with no active block */
 } rc_pool_stats;
 
-typedef struct rc_oom {
+typedef struct rc_snapshot_oom {
     int device;
     int64_t event_index;
     int64_t size_bytes; /* rounded request */
@@ -141,7 +143,7 @@ typedef struct rc_oom {
     const char *verdict; /* fragmentation, capacity or race */
     const char
         *enough_with; /* other_streams or private_pools: free there, and enough; else NULL */
-} rc_oom;
+} rc_snapshot_oom;
 
 typedef struct rc_frame_book rc_frame_book;
 
@@ -157,7 +159,7 @@ typedef struct rc_snapshot {
     size_t n_by_device;
     rc_pool_stats *pools; /* [n_pools] */
     size_t n_pools;
-    rc_oom *ooms; /* up to the last 256 */
+    rc_snapshot_oom *ooms; /* up to the last 256 */
     size_t n_ooms;
     int64_t n_oom_events;
     rc_arena *mem;
@@ -297,5 +299,7 @@ RC_API rc_code rc_snapshot_export_csv(const char *path, const char *folder, rc_a
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_export_sqlite(const char *path, const char *to, rc_arena *mem,
                                          rc_report *report, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

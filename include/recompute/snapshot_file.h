@@ -13,6 +13,8 @@
 #include <recompute/arena.h>
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 /* ---- what the file holds ---- */
 
 /* ORDER actions: as in src/defs/snapshot_words.def */
@@ -195,5 +197,7 @@ RC_API rc_code rc_snapshot_read_bytes(const void *bytes, size_t n_bytes,
                                       const rc_snapshot_sink *sink, rc_arena *mem,
                                       rc_snapshot_file **out, rc_refusal *refusal,
                                       rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

@@ -14,6 +14,8 @@
 #include <recompute/error.h>
 #include <recompute/table.h>
 
+RC_EXTERN_C_BEGIN
+
 /* A number measured several times: the middle, and where the middle half lies. */
 typedef struct rc_spread {
     double median, low, high; /* low and high are the quartiles; NAN when n is 0 */
@@ -283,5 +285,7 @@ RC_API rc_code rc_launch_rows_make(const char *const *settings, size_t n_setting
 RC_MUST_CHECK
 RC_API rc_code rc_study_launch(const rc_launch *launch, const rc_study_watch *watch,
                                rc_arena *mem, rc_study **out, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

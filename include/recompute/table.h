@@ -9,6 +9,8 @@
 #include <recompute/arena.h>
 #include <recompute/error.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef enum rc_unit {
     RC_UNIT_TEXT,
     RC_UNIT_COUNT,   /* int64, printed with digit groups */
@@ -71,5 +73,7 @@ typedef enum rc_format {
 #undef RC_FORMAT
     RC_FORMAT_COUNT
 } rc_format;
+
+RC_EXTERN_C_END
 
 #endif

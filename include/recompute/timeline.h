@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 enum { RC_TIMELINE_RUNS = 2 };
 
 typedef struct rc_timeline_run {
@@ -38,5 +40,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_timeline_write_svg(const rc_timeline *timeline, FILE *to, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_timeline_write_html(const rc_timeline *timeline, FILE *to, rc_error *err);
+
+RC_EXTERN_C_END
 
 #endif

@@ -13,6 +13,8 @@
 
 #include <stdio.h>
 
+RC_EXTERN_C_BEGIN
+
 typedef struct rc_training rc_training;
 
 /* Words of text that is read as bytes: 256 and the end of the document. */
@@ -160,5 +162,7 @@ typedef struct rc_progress {
 
 /* For rc_train_watch.event, with the rc_progress as `user`. */
 RC_API void rc_progress_event(void *progress, const rc_train_event *event);
+
+RC_EXTERN_C_END
 
 #endif

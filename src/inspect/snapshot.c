@@ -239,16 +239,17 @@ static rc_code make_ooms(const rc_replay *replay, rc_snapshot *snapshot, rc_erro
         const rc_snapshot_device *device = number >= 0 ? find_device(snapshot, number) : NULL;
         if (!device)
             continue;
-        rc_oom *oom = &snapshot->ooms[snapshot->n_ooms++];
-        *oom = (rc_oom){.device = number,
-                        .event_index = e->event_index,
-                        .size_bytes = e->event.size_bytes,
-                        .device_free_bytes = e->event.device_free_bytes,
-                        .stream = e->event.stream,
-                        .stack = e->event.stack,
-                        .allocated_bytes = device->baseline_requested_bytes + e->net_bytes,
-                        .reserved_bytes = device->baseline_reserved_bytes +
-                                          e->reserved_net_bytes + e->burst_bytes};
+        rc_snapshot_oom *oom = &snapshot->ooms[snapshot->n_ooms++];
+        *oom = (rc_snapshot_oom){.device = number,
+                                 .event_index = e->event_index,
+                                 .size_bytes = e->event.size_bytes,
+                                 .device_free_bytes = e->event.device_free_bytes,
+                                 .stream = e->event.stream,
+                                 .stack = e->event.stack,
+                                 .allocated_bytes =
+                                     device->baseline_requested_bytes + e->net_bytes,
+                                 .reserved_bytes = device->baseline_reserved_bytes +
+                                                   e->reserved_net_bytes + e->burst_bytes};
         rc_pools_judge_oom(snapshot, e->event.pool_id, oom);
     }
     snapshot->n_oom_events = replay->n_ooms;

@@ -85,7 +85,7 @@ static int find_recomputable(const answer *a, const rc_live_set *set, int64_t *b
     return best;
 }
 
-static rc_code say_less(const answer *a, const rc_oom *oom, rc_error *err)
+static rc_code say_less(const answer *a, const rc_snapshot_oom *oom, rc_error *err)
 {
     rc_arena *mem = a->snapshot->mem;
     char bytes[32];
@@ -111,7 +111,7 @@ static rc_code say_less(const answer *a, const rc_oom *oom, rc_error *err)
                err);
 }
 
-static rc_code say_next(const answer *a, const rc_oom *oom, rc_error *err)
+static rc_code say_next(const answer *a, const rc_snapshot_oom *oom, rc_error *err)
 {
     const rc_snapshot *s = a->snapshot;
     bool is_expandable = s->file->settings.is_expandable;
@@ -142,7 +142,7 @@ static rc_code say_next(const answer *a, const rc_oom *oom, rc_error *err)
 
 /* ---- the lines ---- */
 
-static const char *meaning_of(const rc_oom *oom)
+static const char *meaning_of(const rc_snapshot_oom *oom)
 {
     if (strcmp(oom->verdict, "race") == 0)
         return "race: a block that is large enough is free in the snapshot";
@@ -151,7 +151,7 @@ static const char *meaning_of(const rc_oom *oom)
                : "capacity: all that was free would not have been enough";
 }
 
-static rc_code say_oom(const answer *a, const rc_oom *oom, rc_error *err)
+static rc_code say_oom(const answer *a, const rc_snapshot_oom *oom, rc_error *err)
 {
     const rc_snapshot *s = a->snapshot;
     rc_stack_facts facts = s->book->stacks[oom->stack];
@@ -202,7 +202,7 @@ rc_code rc_snapshot_add_answer(const rc_snapshot *snapshot, const rc_snapshot_vi
     RC_TRY(rc_table_make(snapshot->mem, "answer", "In short", columns,
                          sizeof columns / sizeof *columns, &a.table, err));
     for (size_t i = 0; i < snapshot->n_devices; i++) {
-        const rc_oom *last = NULL;
+        const rc_snapshot_oom *last = NULL;
         a.device = &snapshot->devices[i];
         if (!rc_view_shows(view, a.device->device))
             continue;

@@ -127,7 +127,7 @@ static int64_t segment_bytes_for(int64_t size_bytes, bool is_expandable)
     return (size_bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
 }
 
-static const char *verdict_of(const rc_oom *oom)
+static const char *verdict_of(const rc_snapshot_oom *oom)
 {
     if (oom->largest_bytes >= oom->size_bytes)
         return "race"; /* memory came free between the failure and the dump */
@@ -136,7 +136,7 @@ static const char *verdict_of(const rc_oom *oom)
 }
 
 /* Free memory that was in the wrong place for this request, where it would have been enough. */
-static const char *helper_of(const rc_oom *oom)
+static const char *helper_of(const rc_snapshot_oom *oom)
 {
     int64_t could = oom->device_free_bytes + oom->same_bytes;
     if (could >= oom->needed_bytes)
@@ -146,7 +146,8 @@ static const char *helper_of(const rc_oom *oom)
     return could + oom->private_bytes >= oom->needed_bytes ? "private_pools" : NULL;
 }
 
-void rc_pools_judge_oom(const rc_snapshot *snapshot, const int64_t pool_id[2], rc_oom *oom)
+void rc_pools_judge_oom(const rc_snapshot *snapshot, const int64_t pool_id[2],
+                        rc_snapshot_oom *oom)
 {
     bool is_expandable = snapshot->file->settings.is_expandable;
     oom->is_small = oom->size_bytes <= SMALL_REQUEST;

@@ -328,7 +328,7 @@ static rc_code add_pools(const rc_snapshot *snapshot, const rc_snapshot_view *vi
 
 /* ---- out of memory ---- */
 
-static rc_code fill_oom(const rc_snapshot *snapshot, const rc_oom *oom, rc_cell *row,
+static rc_code fill_oom(const rc_snapshot *snapshot, const rc_snapshot_oom *oom, rc_cell *row,
                         rc_error *err)
 {
     rc_stack_facts facts = snapshot->book->stacks[oom->stack];

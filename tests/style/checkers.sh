@@ -68,6 +68,37 @@ expect size 'long.c: 602 lines' "$tree/tools/check-size.sh" "$size"
 echo 'src/cost/gone.c gone it was a parser' >>"$tree/tools/size-allow.txt"
 expect size 'gone is needed no more' "$tree/tools/check-size.sh" "$size"
 
+# Public headers: a keyword of C++ as a name, a struct of two headers, one that recompute.h lacks.
+mkdir -p "$tree/src/defs"
+cp "$source_dir/include/recompute/error.h" "$tree/include/recompute"
+echo 'RC_LABEL(core_attn)' >"$tree/src/defs/labels.def"
+header() { # NAME LINES
+    printf '#include <recompute/error.h>\n\nRC_EXTERN_C_BEGIN\n\n%s\n\nRC_EXTERN_C_END\n' "$2" |
+        sed "1i #ifndef RC_$1\n#define RC_$1" | sed '$a #endif' >"$tree/include/recompute/$1.h"
+}
+printf '#include <recompute/%s.h>\n' error one two >"$tree/include/recompute/recompute.h"
+header one 'struct rc_one { int a; };'
+header two 'struct rc_two { rc_where where; };'
+languages=c
+command -v "${CXX:-g++}" >/dev/null || command -v "${CXX:-clang++}" >/dev/null && languages='c c++'
+for language in $languages; do
+    check_headers="$tree/tools/check-headers.sh $language"
+    header two 'struct rc_two { rc_where where; };'
+    passes "headers $language" $check_headers
+    header two 'struct rc_one { int b; };'
+    expect "headers $language" 'redefinition of' $check_headers
+    header two 'struct rc_two { rc_kind kind; };'
+    expect "headers $language" 'rc_kind' $check_headers
+    header two 'struct rc_two { int class; };'
+    [ "$language" = c ] && passes 'headers c: a keyword of C++' $check_headers
+    [ "$language" = c ] || expect 'headers c++' 'class' $check_headers
+done
+header two ''
+sed -i '/^RC_EXTERN_C_BEGIN/d' "$tree/include/recompute/two.h"
+expect headers 'two.h: its declarations stand between' "$tree/tools/check-headers.sh" c
+echo '#include <recompute/one.h>' >"$tree/include/recompute/recompute.h"
+expect headers 'recompute.h lacks two.h' "$tree/tools/check-headers.sh" c
+
 echo 'int counter; int next(void) { static int n; return counter + n++; } const int fine = 1;' >"$tree/g.c"
 cc -c -o "$tree/g.o" "$tree/g.c" && ar rc "$tree/libg.a" "$tree/g.o"
 expect globals 'counter' "$tree/tools/check-globals.sh" "$tree/libg.a"
