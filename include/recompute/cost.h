@@ -11,28 +11,50 @@ RC_EXTERN_C_BEGIN
 
 typedef struct rc_cost {
     const rc_schedule *schedule;
-    int64_t peak_bytes;  /* the arena: what a run takes */
-    int64_t bound_bytes; /* sum of what is alive at the peak: no placement takes less */
+    /* the arena: what a run takes */
+    int64_t peak_bytes;
+    /* sum of what is alive at the peak: no placement takes less */
+    int64_t bound_bytes;
     int peak_instr;
-    int64_t at_peak[RC_CATEGORY_COUNT]; /* alive at the peak, by category */
-    int64_t largest[RC_CATEGORY_COUNT]; /* largest that a category ever is */
-    int64_t model_state_bytes;          /* weights, gradients, optimizer */
-    int64_t retained_bytes;             /* from forward to backward */
+    /* alive at the peak, by category */
+    int64_t at_peak[RC_CATEGORY_COUNT];
+    /* largest that a category ever is */
+    int64_t largest[RC_CATEGORY_COUNT];
+    /* weights, gradients, optimizer */
+    int64_t model_state_bytes;
+    /* from forward to backward */
+    int64_t retained_bytes;
     /* The math library's working memory, a part of scratch: the most that one op reserves for it
      * (src/op/facts.h). */
     int64_t library_bytes;
-    int64_t fwd_flops, bwd_flops, recompute_flops; /* of one micro-batch */
+    /* of one micro-batch */
+    int64_t fwd_flops, bwd_flops, recompute_flops;
 } rc_cost;
 
+/* What a schedule takes.
+ *
+ * takes   schedule  made by rc_schedule_make; must outlive the cost
+ * gives   *out      peak_bytes is schedule->arena_bytes, to the byte what exec takes
+ * errors  RC_E_MEMORY
+ * cost    one pass over instructions and buffers */
 RC_MUST_CHECK
 RC_API rc_code rc_cost_make(const rc_schedule *schedule, rc_arena *mem, rc_cost **out,
                             rc_error *err);
+/* One stable text form, for --dump and tests. */
 RC_API void rc_cost_print(const rc_cost *cost, FILE *to);
-/* The whole answer of `estimate`: facts, categories, what is alive at the peak, per layer. */
+
+/* The whole answer of `estimate`.
+ *
+ * gives   report  tables added: facts, categories, what is alive at the peak, layers
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_cost_report(const rc_cost *cost, rc_arena *mem, rc_report *report,
                               rc_error *err);
-/* One row per instruction: live bytes by category; what a picture of the step is drawn from. */
+
+/* What a picture of the step is drawn from.
+ *
+ * gives   *out  a row per instruction: live bytes by category
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_cost_timeline(const rc_cost *cost, rc_arena *mem, rc_table **out,
                                 rc_error *err);
@@ -42,8 +64,10 @@ RC_API rc_code rc_cost_timeline(const rc_cost *cost, rc_arena *mem, rc_table **o
  *
  * takes   policy  made from its graph
  *         layer   0 to L-1; -1 embedding, L the head
- * gives   *bytes  whole storages, not rounded; per-row statistics (norms' rstd, log-sum-exp) are
- *                 also given apart, since published formulas leave them out
+ * gives   *bytes        whole storages, not rounded, without per-row statistics
+ *         *stats_bytes  per-row statistics (norms' rstd, log-sum-exp), which published formulas
+ *                       leave out
+ * errors  RC_E_RANGE when a sum passes 2^63-1, RC_E_MEMORY
  * source  Korthikanti et al. 2022, section 4; tests/laws/test_closed_forms.c
  */
 RC_MUST_CHECK

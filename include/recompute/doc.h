@@ -27,32 +27,51 @@ typedef enum rc_doc_kind {
 typedef struct rc_doc rc_doc;
 struct rc_doc {
     rc_doc_kind kind;
-    rc_where where; /* of the value */
-    const char
-        *text;      /* STRING: its bytes; other scalars: as written in the source; else NULL */
-    size_t n_bytes; /* of text */
-    bool
-        is_quoted; /* the source quoted this scalar, so it is a string whatever it looks like */
-    int64_t i;     /* INT; BOOL 0 or 1 */
-    double f;      /* FLOAT; INT also, rounded */
+    /* of the value */
+    rc_where where;
+    /* STRING: its bytes; other scalars: as written in the source; else NULL */
+    const char *text;
+    /* of text */
+    size_t n_bytes;
+    /* the source quoted this scalar, so it is a string whatever it looks like */
+    bool is_quoted;
+    /* INT; BOOL 0 or 1 */
+    int64_t i;
+    /* FLOAT; INT also, rounded */
+    double f;
 
-    const char *tag; /* explicit tag or `_target_`-like type of the source, else NULL */
+    /* explicit tag or `_target_`-like type of the source, else NULL */
+    const char *tag;
 
     /* LIST and MAP: the children in order */
     rc_doc *child, *last, *next;
     size_t n_children;
-    const char *key;    /* of this node in its MAP, else NULL */
-    rc_where key_where; /* of that key */
+    /* of this node in its MAP, else NULL */
+    const char *key;
+    /* of that key */
+    rc_where key_where;
 };
 
-/* New node; the caller sets the value. errors RC_E_MEMORY */
+/* A new node that hangs nowhere.
+ *
+ * takes   where  of the value; its strings are borrowed as long as the node lives
+ * gives   *out   no value yet: the caller sets it
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_doc_new(rc_arena *mem, rc_doc_kind kind, rc_where where, rc_doc **out,
                           rc_error *err);
-/* Hangs `node` under `parent`; `key` NULL for lists. */
+
+/* Hangs `node` under `parent`, a LIST or MAP, as its last child. `key` is borrowed as long as the node
+ * lives, and NULL for lists; `node` hangs nowhere yet. */
 RC_API void rc_doc_add(rc_doc *parent, const char *key, rc_where key_where, rc_doc *node);
 
-/* Scalars in one call, hung under `parent` (MAP with key, or LIST with key NULL). */
+/* A scalar in one call, hung under `parent`.
+ *
+ * takes   parent  MAP with a key, or LIST with key NULL
+ *         where   of the value and of the key
+ *         text    n_bytes of it are copied, NULs among them
+ * gives   *out    the new node
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_doc_add_string(rc_arena *mem, rc_doc *parent, const char *key, rc_where where,
                                  const char *text, size_t n_bytes, rc_doc **out, rc_error *err);
@@ -62,7 +81,7 @@ RC_API rc_code rc_doc_add_int(rc_arena *mem, rc_doc *parent, const char *key, rc
 
 /* The child with that key, or NULL; NULL also when `map` is NULL or no map. */
 RC_API const rc_doc *rc_doc_find(const rc_doc *map, const char *key);
-/* The node at "a.b.c", or NULL. */
+/* The node at "a.b.c", or NULL; NULL also for a part of 256 bytes or more. */
 RC_API const rc_doc *rc_doc_find_path(const rc_doc *map, const char *path);
 
 /* A plain scalar resolved as PyYAML (YAML 1.1) and OmegaConf do: null ~, true yes on, ints 12 1_000

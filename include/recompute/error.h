@@ -1,7 +1,12 @@
-/* error.h — how every fallible function reports failure.
+/* error.h — how every fallible function reports failure, and what every header's comments leave unsaid.
  *
  * A function that can fail returns rc_code, is marked RC_MUST_CHECK, and takes `rc_error *err`
- * last; `err` may always be NULL. The first failure wins: RC_FAIL never overwrites one.
+ * last. The first failure wins: RC_FAIL never overwrites one.
+ *
+ * Unless a comment says otherwise: `err` may be NULL and no other pointer may; what is given out is
+ * taken from the arena `mem` and lives as long as it, or is static where there is no arena; what is
+ * taken is borrowed for the call; after a failure outputs are of no use. Everything that takes from
+ * an arena can fail with RC_E_MEMORY. RC_E_BUG, an invariant of ours that broke, may come from any.
  */
 #ifndef RECOMPUTE_ERROR_H
 #define RECOMPUTE_ERROR_H
@@ -53,15 +58,18 @@ typedef enum rc_code {
 typedef struct rc_where {
     const char *file;
     int line, col;
-    int n_cols; /* width of what is wrong, 0 where unknown */
+    /* width of what is wrong, 0 where unknown */
+    int n_cols;
     const char *text;
 } rc_where;
 
 typedef struct rc_error {
     rc_code code;
     rc_where where;
-    const char *raised_at; /* our own file:line */
-    char msg[480];         /* what is wrong; then what would be right */
+    /* our own file:line */
+    const char *raised_at;
+    /* what is wrong; then what would be right */
+    char msg[480];
 } rc_error;
 
 #define RC_STRING_1(x) #x
@@ -69,7 +77,11 @@ typedef struct rc_error {
 #define RC_HERE __FILE__ ":" RC_STRING(__LINE__)
 
 /* Fills *err (unless it already holds a failure) and returns `code`. Used through RC_FAIL, which
- * says the code itself so that compilers and analysers know a failure when they see one. */
+ * says the code itself so that compilers and analysers know a failure when they see one.
+ *
+ * takes   where      borrowed strings: they must outlive *err
+ *         raised_at  our own file:line; static
+ *         fmt        as printf's; the message is cut to the room of rc_error.msg */
 RC_API rc_code rc_fail(rc_error *err, rc_code code, rc_where where, const char *raised_at,
                        const char *fmt, ...) RC_PRINTF(5, 6);
 
@@ -84,7 +96,8 @@ RC_API rc_code rc_fail(rc_error *err, rc_code code, rc_where where, const char *
             return rc_try_code;                                                                \
     } while (0)
 
-/* Process exit status for a failure: 2 input, 3 the machine, 4 unsupported, 70 our bug. */
+/* Process exit status for a code: 0 fine or stopped on request, 2 input, 3 the machine, 4 unsupported,
+ * 70 our bug. */
 RC_API int rc_code_exit_status(rc_code code);
 
 RC_EXTERN_C_END

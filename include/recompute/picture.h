@@ -25,17 +25,26 @@ enum { RC_CHART_MAX_SERIES = 16, RC_CHART_NO_COLUMN = -1 };
 typedef struct rc_chart {
     rc_chart_kind kind;
     const rc_table *table;
-    int x;                           /* column; numbers, for BARS any unit */
-    int label;                       /* POINTS: column of names, or RC_CHART_NO_COLUMN */
-    int series[RC_CHART_MAX_SERIES]; /* columns of numbers, all of one unit */
+    /* column; numbers, for BARS any unit */
+    int x;
+    /* POINTS: column of names, or RC_CHART_NO_COLUMN */
+    int label;
+    /* columns of numbers, all of one unit */
+    int series[RC_CHART_MAX_SERIES];
     int n_series;
-    bool is_x_integer; /* x ticks only at whole numbers: steps, instructions */
-    bool has_zero_x;   /* the x axis starts at 0, not at the least value */
-    const char *title; /* NULL uses the table's */
-    int width, height; /* pixels; 0 takes 960 x 480 */
+    /* x ticks only at whole numbers: steps, instructions */
+    bool is_x_integer;
+    /* the x axis starts at 0, not at the least value */
+    bool has_zero_x;
+    /* NULL uses the table's */
+    const char *title;
+    /* pixels; 0 takes 960 x 480 */
+    int width, height;
 } rc_chart;
 
 /**
+ * One chart as an SVG picture.
+ *
  * takes   chart   rows with a null or not finite number are left out of lines, areas and points
  * errors  RC_E_BUG when a column is missing or holds no number; RC_E_RANGE when no row is left;
  *         RC_E_IO when the stream fails
@@ -45,7 +54,15 @@ typedef struct rc_chart {
 RC_MUST_CHECK
 RC_API rc_code rc_chart_write(const rc_chart *chart, FILE *to, rc_error *err);
 
-/* One page: the report's tables in order, then the charts. `title` is escaped. */
+/**
+ * One HTML page: the report's tables in order, then the charts.
+ *
+ * takes   title   of the page; escaped
+ *         report  may be empty
+ *         charts  n_charts of them; NULL only where that is 0
+ * errors  as rc_chart_write
+ * memory  scratch in the arena of the report's first table, given back
+ */
 RC_MUST_CHECK
 RC_API rc_code rc_page_write(const char *title, const rc_report *report, const rc_chart *charts,
                              size_t n_charts, FILE *to, rc_error *err);

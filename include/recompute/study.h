@@ -18,18 +18,22 @@ RC_EXTERN_C_BEGIN
 
 /* A number measured several times: the middle, and where the middle half lies. */
 typedef struct rc_spread {
-    double median, low, high; /* low and high are the quartiles; NAN when n is 0 */
+    /* low and high are the quartiles; NAN when n is 0 */
+    double median, low, high;
     size_t n;
 } rc_spread;
 
-/* Sorts `values`. Quartiles lie between neighbours (Hyndman and Fan 1996, type 7). */
+/* Sorts `values`; NULL only where n is 0.
+ * source  quartiles lie between neighbours: Hyndman and Fan 1996, type 7 */
 RC_API rc_spread rc_spread_of(double *values, size_t n);
 
 /* The median of a population from n values that were measured: at RC_STUDY_CONFIDENCE it lies
  * from `low` to `high`, however the values are spread. */
 typedef struct rc_interval {
-    double center;    /* the median of the values; NAN when n is 0 */
-    double low, high; /* NAN when n is less than RC_INTERVAL_LEAST */
+    /* the median of the values; NAN when n is 0 */
+    double center;
+    /* NAN when n is less than RC_INTERVAL_LEAST */
+    double low, high;
     size_t n;
 } rc_interval;
 
@@ -37,7 +41,7 @@ typedef struct rc_interval {
 enum { RC_INTERVAL_LEAST = 6 };
 
 /**
- * Sorts `values`; the interval goes from the k-th smallest to the k-th largest.
+ * Sorts `values` (NULL only where n is 0); the interval goes from the k-th smallest to the k-th largest.
  *
  * source  the sign test's interval: the median lies outside with probability 2 * P(B < k), B
  *         binomial (n, 1/2) (Conover 1999, "Practical Nonparametric Statistics", section 3.2).
@@ -53,8 +57,10 @@ typedef enum rc_study_clock { RC_CLOCK_WALL, RC_CLOCK_CPU, RC_CLOCK_COUNT } rc_s
 
 /* What a row's run in one round measured. */
 typedef struct rc_study_sample {
-    double seconds[RC_CLOCK_COUNT]; /* of a steady step; NAN: not run, or unknown */
-    double at;                      /* when in its round: 0 the first control, 1 the last */
+    /* of a steady step; NAN: not run, or unknown */
+    double seconds[RC_CLOCK_COUNT];
+    /* when in its round: 0 the first control, 1 the last */
+    double at;
 } rc_study_sample;
 
 typedef enum rc_verdict {
@@ -68,45 +74,69 @@ typedef enum rc_verdict {
     RC_VERDICT_SAVES,
     RC_VERDICT_COUNT
 } rc_verdict;
-RC_API const char *rc_verdict_name(rc_verdict verdict); /* "no-effect" */
+
+/* "no-effect" */
+RC_API const char *rc_verdict_name(rc_verdict verdict);
 
 enum { RC_STUDY_UNKNOWN = -1, RC_STUDY_MAX_ROUNDS = 1000 };
 
 typedef struct rc_study_row {
-    const char *setting; /* "[]", "[core_attn]", "full/block/4" */
+    /* "[]", "[core_attn]", "full/block/4" */
+    const char *setting;
     bool is_control;
-    bool is_pass;            /* reached the steady steps with finite losses */
-    const char *failure;     /* what ended it, and in which stage; NULL when it passed */
-    int64_t predicted_bytes; /* peak; RC_STUDY_UNKNOWN for launched trainers */
-    int64_t peak_bytes;      /* measured, of the fullest rank */
-    int64_t peak_rank;       /* that rank; RC_STUDY_UNKNOWN for one process */
-    int64_t replay_flops;    /* recomputed in one step; RC_STUDY_UNKNOWN */
-    rc_study_sample *rounds; /* [n_rounds of the study] */
-    int64_t n_iterations;    /* the fewest that a run completed */
-    const double *losses;    /* of every step, as far as known */
+    /* reached the steady steps with finite losses */
+    bool is_pass;
+    /* what ended it, and in which stage; NULL when it passed */
+    const char *failure;
+    /* peak; RC_STUDY_UNKNOWN for launched trainers */
+    int64_t predicted_bytes;
+    /* measured, of the fullest rank */
+    int64_t peak_bytes;
+    /* that rank; RC_STUDY_UNKNOWN for one process */
+    int64_t peak_rank;
+    /* recomputed in one step; RC_STUDY_UNKNOWN */
+    int64_t replay_flops;
+    /* [n_rounds of the study] */
+    rc_study_sample *rounds;
+    /* the fewest that a run completed */
+    int64_t n_iterations;
+    /* of every step, as far as known */
+    const double *losses;
     size_t n_losses;
-    double loss; /* the last of them; NAN unknown */
+    /* the last of them; NAN unknown */
+    double loss;
     /* set by rc_study_judge */
-    bool is_same_loss;  /* as the control's at every step both know: bit for bit, unless the two
-                           controls differ too */
-    double saved_ratio; /* of the control's peak; NAN unknown */
-    rc_spread step_seconds[RC_CLOCK_COUNT]; /* over the rounds */
+    /* as the control's at every step both know: bit for bit, unless the two controls differ
+     * too */
+    bool is_same_loss;
+    /* of the control's peak; NAN unknown */
+    double saved_ratio;
+    /* over the rounds */
+    rc_spread step_seconds[RC_CLOCK_COUNT];
     /* Time to that of the same round's nearer control. The first control's is empty, the last
      * control's is to the first: 1, unless time passes differently within a round. */
     rc_interval ratio[RC_CLOCK_COUNT];
     rc_verdict verdict;
-    const char *says; /* the verdict in words */
+    /* the verdict in words */
+    const char *says;
 } rc_study_row;
 
 /* What else the machine did while a study ran; seconds of cores, NAN where it does not tell. */
 typedef struct rc_study_load {
-    double seconds;   /* that passed */
-    double n_cores;   /* of the machine */
-    double own;       /* used by the study */
-    double other;     /* used by other programs */
-    double waited;    /* threads of the study were ready and had no core */
-    double stolen;    /* taken by the host of a virtual machine */
-    double throttled; /* the study was held back by a container's limit */
+    /* that passed */
+    double seconds;
+    /* of the machine */
+    double n_cores;
+    /* used by the study */
+    double own;
+    /* used by other programs */
+    double other;
+    /* threads of the study were ready and had no core */
+    double waited;
+    /* taken by the host of a virtual machine */
+    double stolen;
+    /* the study was held back by a container's limit */
+    double throttled;
 } rc_study_load;
 
 /* Why there was no further round. */
@@ -116,40 +146,53 @@ typedef enum rc_study_end {
     RC_STUDY_END_LIMIT,  /* the time was up */
     RC_STUDY_END_COUNT
 } rc_study_end;
-RC_API const char *rc_study_end_name(rc_study_end end); /* "rounds" */
+
+/* "rounds" */
+RC_API const char *rc_study_end_name(rc_study_end end);
 
 /* How long a study goes on. */
 typedef struct rc_study_rules {
-    int64_t n_least;     /* rounds that are made in any case */
-    double target_ratio; /* then further ones, for rows whose interval is wider to each side, */
-    double limit_seconds; /* while the study took less; 0: none */
+    /* rounds that are made in any case */
+    int64_t n_least;
+    /* further ones are made for rows whose interval is wider than this to each side */
+    double target_ratio;
+    /* no further one begins that would pass this; 0: none is made */
+    double limit_seconds;
 } rc_study_rules;
 
 typedef struct rc_study {
-    const char *name;   /* of its table in JSON */
-    const char *title;  /* for people */
-    rc_study_row *rows; /* the first and the last are the control */
+    /* of its table in JSON */
+    const char *name;
+    /* for people */
+    const char *title;
+    /* the first and the last are the control */
+    rc_study_row *rows;
     size_t n_rows;
     size_t n_rounds, n_rounds_room;
     rc_study_rules rules;
     rc_study_end end;
     rc_study_load load;
-    /* The most that a run took beside its account (train.h); 0: nobody counted */
+    /* The most that a run took beside its account (train.h); 0 where that is not counted. */
     int64_t beside_bytes;
     /* Processor time stands for the work of a step: it is known for steps alone, and no thread
      * burns it while waiting. Else it is shown and decides nothing. */
     bool is_cpu_fair;
     /* set by rc_study_judge */
-    bool is_busy;         /* the machine, with other things */
-    rc_study_clock clock; /* whose intervals decide */
-    const char *machine;  /* in words: "quiet", "busy: ..." */
+    /* the machine, with other things */
+    bool is_busy;
+    /* whose intervals decide */
+    rc_study_clock clock;
+    /* in words: "quiet", "busy: ..." */
+    const char *machine;
     /* What the control's own runs differ by. Loss and peak: 0 for a deterministic trainer, ours
      * among them, and smaller differences of a row mean nothing. */
-    double noise_ratio; /* of wall times; for information */
+    /* of wall times; for information */
+    double noise_ratio;
     double loss_noise_ratio, peak_noise_ratio;
 } rc_study;
 
-/* A further round, in which nothing is measured yet. */
+/* A further round, in which nothing is measured yet.
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_study_add_round(rc_study *study, rc_arena *mem, rc_error *err);
 
@@ -162,6 +205,8 @@ RC_API rc_code rc_study_add_round(rc_study *study, rc_arena *mem, rc_error *err)
  *                  narrow, are left out. The order is a function of the round's number:
  *                  shuffled, and every other round is the one before it backwards, so that a
  *                  drift favours no row
+ *         *n       how many of `order` are set
+ * errors  RC_E_MEMORY
  */
 RC_MUST_CHECK
 RC_API rc_code rc_study_next_round(rc_study *study, double seconds, rc_arena *tmp,
@@ -181,30 +226,48 @@ RC_API rc_code rc_study_next_round(rc_study *study, double seconds, rc_arena *tm
 RC_MUST_CHECK
 RC_API rc_code rc_study_judge(rc_study *study, rc_arena *mem, rc_error *err);
 
-/* The rows as a table named study->name; `is_brief` leaves out what only programs want. */
+/* The rows of a judged study.
+ *
+ * takes   is_brief  leaves out what only programs want
+ * gives   *out      named study->name
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_study_table(const rc_study *study, bool is_brief, rc_arena *mem,
                               rc_table **out, rc_error *err);
-/* One row: rounds, confidence, the machine, noise, whether every prediction was exact. */
+
+/* What holds for the whole study.
+ *
+ * takes   is_brief  as rc_study_table
+ * gives   *out      one row: rounds, confidence, the machine, noise, whether every prediction was exact
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_study_facts(const rc_study *study, bool is_brief, rc_arena *mem,
                               rc_table **out, rc_error *err);
-/* What a picture of memory against time is drawn from: the rows that passed. */
 enum { RC_STUDY_CHART_SETTING, RC_STUDY_CHART_STEP, RC_STUDY_CHART_PEAK };
+
+/* What a picture of memory against time is drawn from.
+ *
+ * gives   *out  a row per row that passed and was measured; columns as above
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_study_chart(const rc_study *study, rc_arena *mem, rc_table **out,
                               rc_error *err);
 
 /* What a running study tells whoever waits for it. */
 typedef struct rc_study_progress {
-    const char *name, *setting; /* of the study, of the row that runs now */
-    size_t n_done, n_runs;      /* runs of the rounds that are sure */
-    double seconds_left;        /* NAN before the first run ended */
+    /* of the study, of the row that runs now */
+    const char *name, *setting;
+    /* runs that have ended, and runs of the rounds that are made in any case */
+    size_t n_done, n_runs;
+    /* NAN before the first run ended */
+    double seconds_left;
 } rc_study_progress;
 
 typedef struct rc_study_watch {
-    void (*progress)(void *user, const rc_study_progress *progress); /* NULL: nobody listens */
-    bool (*is_stopping)(void *user);                                 /* NULL: never */
+    /* NULL: no progress is told */
+    void (*progress)(void *user, const rc_study_progress *progress);
+    /* asked between steps; NULL: never stops */
+    bool (*is_stopping)(void *user);
     void *user;
 } rc_study_watch;
 
@@ -214,25 +277,33 @@ typedef struct rc_study_watch {
 typedef struct rc_study_model {
     const char *name, *title, *settings;
 } rc_study_model;
+
 /* The k-th, or NULL past the last. */
 RC_API const rc_study_model *rc_study_model_find(size_t k);
 
 typedef struct rc_study_plan {
     const char *name, *title;
-    const rc_input *inputs; /* model, data and everything else but the recompute setting */
+    /* model, data and everything else but the recompute setting */
+    const rc_input *inputs;
     size_t n_inputs;
-    const char *const *settings; /* as rc_setting_parse reads them; the control is added */
+    /* as rc_setting_parse reads them; the control is added */
+    const char *const *settings;
     size_t n_settings;
     rc_study_rules rules;
-    int64_t n_steps;  /* of a run, warm-up included */
-    int64_t n_warmup; /* steps not timed */
-    bool is_spinning; /* idle threads burn processor time, which then measures no work */
+    /* of a run, warm-up included */
+    int64_t n_steps;
+    /* steps not timed */
+    int64_t n_warmup;
+    /* idle threads burn processor time, which then measures no work */
+    bool is_spinning;
 } rc_study_plan;
 
 /**
  * Trains the model once per setting and round, and judges.
  *
- * gives   *out  judged
+ * takes   plan   borrowed
+ *         watch  may be NULL
+ * gives   *out   judged
  * errors  RC_E_INPUT for settings that do not exist; RC_E_STOPPED when the watch said so;
  *         what training can fail with, for the control
  */
@@ -249,23 +320,36 @@ typedef enum rc_launch_style {
 } rc_launch_style;
 
 typedef struct rc_launch_row {
-    const char *setting;   /* name of the row */
-    const char *overrides; /* replaces {overrides} in the command */
+    /* name of the row */
+    const char *setting;
+    /* replaces {overrides} in the command */
+    const char *overrides;
 } rc_launch_row;
 
 typedef struct rc_launch {
     const char *name, *title;
-    const char *command;       /* run by `sh -c`; holds {overrides} */
-    const rc_launch_row *rows; /* the first is the control; it is run last again */
+    /* run by `sh -c`; holds {overrides} */
+    const char *command;
+    /* the first is the control; it is run last again */
+    const rc_launch_row *rows;
     size_t n_rows;
     rc_study_rules rules;
-    int64_t n_steady;       /* iterations after the second that make a pass */
-    double timeout_seconds; /* of one run; 0 never */
-    const char *folder;     /* logs, and state.jsonl with every finished run: a study that was
-                               interrupted goes on where it stopped */
+    /* iterations after the second that make a pass */
+    int64_t n_steady;
+    /* of one run; 0 never */
+    double timeout_seconds;
+    /* logs, and state.jsonl with every finished run: a study that was interrupted goes on where
+     * it stopped */
+    const char *folder;
 } rc_launch;
 
-/* The rows of settings that rc_setting_parse reads, written in a style; the control first. */
+/* The rows of a launched study.
+ *
+ * takes   settings  as rc_setting_parse reads them; borrowed as long as the rows live. The control "[]"
+ *                   is added
+ *         style     whose command line the settings are written for
+ * gives   *rows     [*n_rows], the control first
+ * errors  RC_E_INPUT for what is no setting, RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_launch_rows_make(const char *const *settings, size_t n_settings,
                                    rc_launch_style style, rc_arena *mem, rc_launch_row **rows,
@@ -279,8 +363,12 @@ RC_API rc_code rc_launch_rows_make(const char *const *settings, size_t n_setting
  * the second, and no loss that is not finite. What failed instead, and in which stage, comes
  * from the log; the exit status alone is no evidence.
  *
+ * takes   launch  borrowed
+ *         watch   may be NULL
+ * gives   *out    judged
  * errors  RC_E_INPUT when the command has no {overrides}, or the folder holds another study;
- *         RC_E_STOPPED on SIGINT or SIGTERM: the child is stopped, finished runs are kept
+ *         RC_E_STOPPED on SIGINT or SIGTERM: the child is stopped, finished runs are kept; RC_E_IO for
+ *         a folder or log that cannot be written or read; RC_E_RANGE when the control itself failed
  */
 RC_MUST_CHECK
 RC_API rc_code rc_study_launch(const rc_launch *launch, const rc_study_watch *watch,

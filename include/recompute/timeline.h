@@ -16,26 +16,34 @@ enum { RC_TIMELINE_RUNS = 2 };
 
 typedef struct rc_timeline_run {
     const char *name;
-    double column_width; /* in seconds or events */
+    /* in seconds or events */
+    double column_width;
     size_t n_columns;
-    const int64_t
-        *bytes; /* [n_layers][n_columns] at the moment of each column's highest total */
-    const int64_t
-        *line_bytes; /* [n_columns] drawn as a line, such as reserved memory; or NULL */
+    /* [n_layers][n_columns] at the moment of each column's highest total */
+    const int64_t *bytes;
+    /* [n_columns] drawn as a line, such as reserved memory; or NULL */
+    const int64_t *line_bytes;
     int64_t peak_bytes;
 } rc_timeline_run;
 
 typedef struct rc_timeline {
     const char *title;
-    bool is_time;              /* columns are seconds, else events */
-    const char *const *layers; /* [n_layers] from the bottom up */
+    /* columns are seconds, else events */
+    bool is_time;
+    /* [n_layers] from the bottom up */
+    const char *const *layers;
     size_t n_layers;
-    const char *line_name; /* of line_bytes */
+    /* of line_bytes */
+    const char *line_name;
     rc_timeline_run runs[RC_TIMELINE_RUNS];
-    size_t n_runs; /* 1 or 2, drawn below each other on one scale */
+    /* 1 or 2, drawn below each other on one scale */
+    size_t n_runs;
 } rc_timeline;
 
-/* errors  RC_E_INPUT when there is nothing to draw, RC_E_IO */
+/* A picture, or a page that zooms and opens offline.
+ *
+ * takes   timeline  1 or 2 runs; names are escaped
+ * errors  RC_E_INPUT when there is nothing to draw, RC_E_IO when the stream fails */
 RC_MUST_CHECK
 RC_API rc_code rc_timeline_write_svg(const rc_timeline *timeline, FILE *to, rc_error *err);
 RC_MUST_CHECK
