@@ -25,7 +25,8 @@ typedef enum rc_layer {
     RC_LAYER_BUILD,
     RC_LAYER_ADVICE
 } rc_layer;
-RC_API const char *rc_layer_name(rc_layer layer); /* "core" "cli" "bridge" "build" "advice" */
+/* "core" "cli" "bridge" "build" "advice" */
+RC_API const char *rc_layer_name(rc_layer layer);
 
 enum { RC_RULE_ID_ROOM = 80 };
 
@@ -41,18 +42,22 @@ typedef struct rc_rule_facts {
     const char *fix; /* overrides, then " | " and words; either part may be empty */
 } rc_rule_facts;
 
+/* The rows of the table: how many, and the i-th, NULL past the last. */
 RC_API size_t rc_rule_count(void);
 RC_API const rc_rule_facts *rc_rule_find_nth(size_t i);
-/* By id, with - or _; the names that other collections use for a rule are known too. NULL when none. */
+/* By id, with - or _; the names that other collections use for a rule are known too. NULL where there is
+ * none. */
 RC_API const rc_rule_facts *rc_rule_find(const char *id);
 /* The name another collection has for it, or NULL. */
 RC_API const char *rc_rule_other_name(const rc_rule_facts *rule);
+/* The id nearest to what was typed, in buf; NULL where none is near. */
 RC_API const char *rc_rule_nearest(const char *id, char buf[RC_RULE_ID_ROOM]);
 /* The id as printed: words joined by -. Returns buf. */
 RC_API const char *rc_rule_id(const rc_rule_facts *rule, char buf[RC_RULE_ID_ROOM]);
-/* "raises ValueError at megatron/core/transformer/transformer_config.py 1903"; "" where it is ours. */
+/* "ValueError, megatron/core/transformer/transformer_config.py 1903", cut to `room` bytes with its NUL; ""
+ * where the rule is ours. Returns buf. */
 RC_API const char *rc_rule_source(const rc_rule_facts *rule, char *buf, size_t room);
-/* The exception a rejection raises ("ValueError"), or NULL where the rule raises none. */
+/* The exception a rejection raises ("ValueError"), in buf; NULL where the rule raises none. */
 RC_API const char *rc_rule_exception(const rc_rule_facts *rule, char buf[RC_RULE_ID_ROOM]);
 
 typedef enum rc_check_target {
@@ -89,7 +94,8 @@ typedef struct rc_check {
 /**
  * All findings about one configuration.
  *
- * takes   cfg      from rc_config_make; its positions are the findings' positions
+ * takes   cfg      from rc_config_make; its positions are the findings' positions; must outlive *out
+ *         options  whose rules, of which releases
  * gives   *out     the findings; `effective` is meaningful only when is_accepted
  * errors  RC_E_INPUT when options name an unknown release or version; RC_E_MEMORY
  * cost    a few microseconds: every rule once
@@ -99,36 +105,59 @@ RC_MUST_CHECK
 RC_API rc_code rc_check_make(const rc_config *cfg, const rc_check_options *options,
                              rc_arena *mem, rc_check **out, rc_error *err);
 
-/* The same for one map of config-class fields, {num_layers: 4, ...}, of any types: what a Python
- * call would pass to TransformerConfig (or MLATransformerConfig). Core rules only; RC_E_INPUT for
- * what is no map. */
+/* The same for what a Python call would pass to a config class. Core rules only.
+ *
+ * takes   fields   a map {num_layers: 4, ...} with values of any type; must outlive *out
+ *         is_mla   the class is MLATransformerConfig, else TransformerConfig
+ *         options  as above; the target is not read
+ * gives   *out     as above
+ * errors  as above; RC_E_INPUT for what is no map */
 RC_MUST_CHECK
 RC_API rc_code rc_check_make_core(const rc_doc *fields, bool is_mla,
                                   const rc_check_options *options, rc_arena *mem,
                                   rc_check **out, rc_error *err);
 
 /* The fix as lines to paste: overrides of Bridge, arguments of Megatron-LM with comments on those to
- * leave out, and where they stand in the inputs of `cfg`; `export` of the job's environment. */
+ * leave out, and where they stand in the inputs of `cfg`; `export` of the job's environment.
+ *
+ * takes   fix   MAP of settings (rc_check.fixes); NULL gives ""
+ *         cfg   what it was found in
+ * gives   *out  each line ends in a newline
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_say_patch(const rc_doc *fix, const rc_config *cfg, rc_arena *mem,
                             const char **out, rc_error *err);
-/* A fix, or several in one map, as the framework's user writes them: "model.a=b", "--a b", "a=b". */
+/* A fix, or several in one map, as the framework's user writes them: "model.a=b", "--a b", "a=b".
+ *
+ * takes   fix      MAP of settings
+ *         between  stands between two of them
+ * gives   *out     one line, unless `between` breaks it
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_say_fix(const rc_doc *fix, rc_framework framework, const char *between,
                           rc_arena *mem, const char **out, rc_error *err);
 
-/* Fails with the first finding of level error, as an error with its position and fix. */
+/* Fails with the first finding of level error, as an error with its position and fix.
+ *
+ * takes   cfg  judged by the rules of the core layer, without advice
+ * errors  RC_E_INPUT; as rc_check_make */
 RC_MUST_CHECK
 RC_API rc_code rc_check_refuse_errors(const rc_config *cfg, rc_arena *mem, rc_error *err);
 
 /* The verdict, a line per finding, what the framework warns, and the settings it leaves. */
 RC_API void rc_check_print(const rc_check *check, FILE *to);
-/* A row per finding, in their order. */
+/* For people and programs.
+ *
+ * gives   *out  a row per finding, in their order
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_check_table(const rc_check *check, rc_arena *mem, rc_table **out,
                               rc_error *err);
 
-/* The table of rules and its other names, for `recompute list rules`. */
+/* The table of rules, for `recompute list rules`.
+ *
+ * gives   *out  a row per rule, with its other name
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_rule_table(rc_arena *mem, rc_table **out, rc_error *err);
 

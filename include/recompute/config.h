@@ -92,8 +92,8 @@ typedef struct rc_unknown_key {
     const rc_doc *node;  /* what is given for it */
 } rc_unknown_key;
 
-/* The key of the field that was probably meant by an unknown path, or NULL. The same name in
- * another section comes first. Not asked while reading: a file of Bridge has hundreds of keys
+/* The key of the field that was probably meant by an unknown path, or NULL where none is near. The same
+ * name in another section comes first. Not asked while reading: a file of Bridge has hundreds of keys
  * that are none of ours. */
 RC_API const char *rc_field_nearest(const char *path);
 
@@ -104,8 +104,8 @@ typedef enum rc_framework {
     RC_FRAMEWORK_CORE         /* fields of TransformerConfig alone */
 } rc_framework;
 
-/* The first thing in a Hugging Face config.json that the engine does not compute, or that is not known
- * here. Who judges a Megatron job passes over it; who computes the model must not. */
+/* The first thing in a Hugging Face config.json that the engine does not compute, or that is unknown.
+ * It does not matter to a judge of a Megatron job; whoever computes the model must refuse it. */
 typedef struct rc_foreign {
     rc_where where;
     const char *says; /* a whole message; NULL: there is none */
@@ -127,12 +127,13 @@ typedef struct rc_field_facts {
     const char *name, *key, *dflt, *flag, *help;
     rc_field_type type;
 } rc_field_facts;
+/* A field's row; `field` is below RC_FIELD_COUNT. */
 RC_API const rc_field_facts *rc_field_find(rc_field field);
 /* As people write it: the key, or the name of a field that has none. */
 RC_API const char *rc_field_key(rc_field field);
 
 /* The switch of Megatron-LM's command line that sets a BOOL field to that value, as `--no-rope-fusion`
- * for apply_rope_fusion false; false when there is none. */
+ * for apply_rope_fusion false, into buf, which has `room` bytes; false when there is none. */
 RC_API bool rc_field_switch(rc_field field, bool value, char *buf, size_t room);
 
 /* The field with that name (`num_layers`), or RC_FIELD_COUNT. */
@@ -144,12 +145,13 @@ typedef struct rc_preset {
     const char *source;        /* whose config.json, or which paper */
     const char *settings;
 } rc_preset;
+/* All of them: *n rows. */
 RC_API const rc_preset *rc_preset_list(size_t *n);
 /* By name, written as people do (Llama-3.1-8B), or by its source; NULL when there is none. */
 RC_API const rc_preset *rc_preset_find(const char *name);
 
 /* One source of settings: a map of sections as Bridge writes them, {model: {num_layers: 4}}.
- * Four sections are flat maps in another tongue:
+ * Four sections are flat maps with names of another program:
  *   megatron_args  Megatron-LM arguments by name, dashes as underscores; a switch is true
  *   hf_config      a Hugging Face config.json
  *   core           fields of TransformerConfig by name, as in the rules of Megatron Core
@@ -181,13 +183,16 @@ typedef struct rc_inputs {
 RC_MUST_CHECK
 RC_API rc_code rc_inputs_read(const char *const *words, size_t n_words, rc_arena *mem,
                               rc_inputs *out, rc_error *err);
-/* The same words without opening a file: `files` lists the paths, folders too, and `at` what else
- * was said. For who wants each file as a configuration of its own. */
+/* The same words without opening a file, where each file is a configuration of its own.
+ *
+ * takes   words  as rc_inputs_read
+ * gives   *out   `files` lists the paths, folders too, and `at` the other inputs
+ * errors  RC_E_INPUT, RC_E_RANGE as rc_override_read */
 RC_MUST_CHECK
 RC_API rc_code rc_inputs_read_settings(const char *const *words, size_t n_words, rc_arena *mem,
                                        rc_inputs *out, rc_error *err);
-RC_API const char *
-rc_framework_name(rc_framework framework); /* "bridge", "megatron-lm", "core" */
+/* "bridge", "megatron-lm", "core" */
+RC_API const char *rc_framework_name(rc_framework framework);
 
 /**
  * The settings of one run, later inputs winning over earlier ones.
@@ -200,23 +205,38 @@ rc_framework_name(rc_framework framework); /* "bridge", "megatron-lm", "core" */
 RC_MUST_CHECK
 RC_API rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem,
                               rc_config **out, rc_error *err);
-/* Fails with RC_E_UNSUPPORTED when there is something foreign. */
+/* Fails where cfg->foreign says something.
+ * errors  RC_E_UNSUPPORTED with its message and position */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_foreign(const rc_config *cfg, rc_error *err);
-/* Fails with RC_E_INPUT at the key, naming the nearest known one, or the section in which that name
- * stands. */
+/* Fails always.
+ *
+ * takes   unknown  a key that must not be passed over
+ * errors  RC_E_INPUT at the key, naming the nearest known one, or the section in which that name stands */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_key(const rc_unknown_key *unknown, rc_error *err);
+/* One stable text form, for --dump and tests. */
 RC_API void rc_config_print(const rc_config *cfg, FILE *to);
+/* For people and programs.
+ *
+ * gives   *out  a row per field: its value and where it came from
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_config_table(const rc_config *cfg, rc_arena *mem, rc_table **out,
                                rc_error *err);
 
-/* Fails with RC_E_INPUT when the field is null, saying that it must be given. */
+/* Fails where a field that is needed is null.
+ *
+ * takes   field  below RC_FIELD_COUNT
+ * errors  RC_E_INPUT with its position */
 RC_MUST_CHECK
 RC_API rc_code rc_config_need(const rc_config *cfg, rc_field field, rc_error *err);
 
-/* A config from a flat map of TransformerConfig fields, as one line of `--jsonl` has it. */
+/* A config from a flat map of TransformerConfig fields, as one line of `--jsonl` has it.
+ *
+ * takes   fields  must outlive the config
+ * gives   *out    as rc_config_make
+ * errors  as rc_config_make; RC_E_INPUT for what is no map */
 RC_MUST_CHECK
 RC_API rc_code rc_config_from_core_json(const rc_doc *fields, rc_arena *mem, rc_config **out,
                                         rc_error *err);
@@ -224,20 +244,33 @@ RC_API rc_code rc_config_from_core_json(const rc_doc *fields, rc_arena *mem, rc_
 /* Where the field's value stands: an rc_field_TYPE of the field's type. */
 RC_API const void *rc_config_value_at(const rc_config *cfg, rc_field field);
 
-/* A field's value as text in YAML's notation ("null", "4", "[core_attn]"), taken from `mem`. */
+/* A field's value as text.
+ *
+ * takes   field  below RC_FIELD_COUNT
+ * gives   *out   in YAML's notation: "null", "4", "[core_attn]"
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_config_show(const rc_config *cfg, rc_field field, rc_arena *mem,
                               const char **out, rc_error *err);
-RC_API const char *rc_origin_kind_name(rc_origin_kind kind); /* "default", "file", ... */
+/* "default", "file", ... */
+RC_API const char *rc_origin_kind_name(rc_origin_kind kind);
 
 /* What a setting resolves to when it is null, as Megatron derives it; RC_NULL_INT when what it
  * derives from is null too. */
-RC_API int64_t rc_config_head_dim(const rc_config *cfg); /* d */
-RC_API int64_t rc_config_groups(const rc_config *cfg);   /* g */
-/* f: 4h; on Megatron-LM's command line with a gated unit the 8h/3 of its arguments.py, rounded
- * down to a multiple of 64 (int((4 * h * 2 / 3) / 64) * 64), so that parameters stay as many. */
+
+/* d: kv_channels, or h/a.
+ * source  Megatron-LM megatron/core/transformer/transformer_config.py, __post_init__ */
+RC_API int64_t rc_config_head_dim(const rc_config *cfg);
+/* g: num_query_groups, or a; a too where Megatron-LM's command line lacks --group-query-attention.
+ * source  as above; megatron/training/arguments.py, core_transformer_config_from_args */
+RC_API int64_t rc_config_groups(const rc_config *cfg);
+/* f: ffn_hidden_size, or 4h; on Megatron-LM's command line with a gated unit 8h/3 rounded down to a multiple
+ * of 64 (int((4 * h * 2 / 3) / 64) * 64), so that parameters stay as many.
+ * source  as above; megatron/training/arguments.py, validate_args */
 RC_API int64_t rc_config_ffn(const rc_config *cfg);
-/* V padded; `tokenizer_size` is used where vocab_size is null (256 + 1 for bytes). */
+/* V padded to a multiple of make_vocab_size_divisible_by * t; `tokenizer_size` is used where vocab_size is
+ * null (256 + 1 for bytes).
+ * source  Megatron-LM, _vocab_size_with_padding */
 RC_API int64_t rc_config_vocab(const rc_config *cfg, int64_t tokenizer_size);
 
 RC_EXTERN_C_END

@@ -24,10 +24,11 @@ typedef struct rc_label_facts {
     const char *help;
 } rc_label_facts;
 
+/* A label's row; `label` is below RC_LABEL_COUNT. */
 RC_API const rc_label_facts *rc_label_find_facts(rc_label label);
-/* false when `name` is no label */
+/* By name; false, and *label is left, when it is none. */
 RC_API bool rc_label_find(const char *name, rc_label *label);
-/* The label nearest to what was typed, or NULL. */
+/* The label nearest to what was typed, or NULL where none is near. */
 RC_API const char *rc_label_nearest(const char *typed);
 
 RC_EXTERN_C_END

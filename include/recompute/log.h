@@ -30,7 +30,8 @@ typedef enum rc_stage {
     RC_STAGE_GRAPH_CAPTURE,
     RC_STAGE_COUNT
 } rc_stage;
-RC_API const char *rc_stage_name(rc_stage stage); /* "optimizer-init" */
+/* "optimizer-init" */
+RC_API const char *rc_stage_name(rc_stage stage);
 
 /* What a traceback shows besides the stage; bits. */
 typedef enum rc_frames {
@@ -98,6 +99,7 @@ typedef enum rc_log_kind {
 #undef RC_LOG_PATTERN
     RC_LOG_KIND_COUNT
 } rc_log_kind;
+/* What a line of that kind means, in words; "" for what is no kind. */
 RC_API const char *rc_log_kind_meaning(rc_log_kind kind);
 
 /* One line that says one of them. */
@@ -201,7 +203,7 @@ typedef struct rc_log {
     rc_log_mismatch *mismatches; /* the first 16 */
     size_t n_mismatches, room_mismatches;
     int64_t saved_tensors, replayed_tensors; /* counts that differ; RC_LOG_UNKNOWN */
-    int64_t exit_code; /* of a rank that died; RC_LOG_UNKNOWN - 1 if none */
+    int64_t exit_code;                       /* of a rank that died; RC_LOG_NO_EXIT if none */
     int exit_rank, exit_local_rank;
     double host_percent; /* host memory in use, NAN */
     double host_used_gib;
@@ -223,7 +225,10 @@ enum { RC_LOG_NO_EXIT = -100000 };
 /* A reader holds the stream's state: a buffer of fixed size in `mem`. */
 typedef struct rc_log_reader rc_log_reader;
 
-/* A new, empty log; pieces are fed through a reader, files one after the other. */
+/* A new, empty log; pieces are fed through a reader, files one after the other.
+ *
+ * gives   *out  keeps `mem`: what is read later is taken from it
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_log_make(rc_arena *mem, rc_log **out, rc_error *err);
 
@@ -231,31 +236,42 @@ RC_API rc_code rc_log_make(rc_arena *mem, rc_log **out, rc_error *err);
  * Reads one file into `log`, adding to what earlier files said.
  *
  * takes   path    plain, gzip or zstd; "-" is standard input
- * errors  RC_E_IO; nothing in the bytes is an error
+ * errors  RC_E_IO when the file cannot be read; nothing in the bytes is an error
  * memory  one buffer of about 2 MiB plus the bounded facts
  * cost    one pass; a search for keywords, then patterns on the lines that hold one
  */
 RC_MUST_CHECK
 RC_API rc_code rc_log_read(const char *path, rc_log *log, rc_error *err);
 
-/* The same from memory, in pieces: open, feed any number of times, finish. `rank` is what the
- * file's name says, else RC_LOG_UNKNOWN. */
+/* The same from memory, in pieces: open, feed any number of times, finish.
+ *
+ * takes   name   of the input, for positions
+ *         rank   what the file's name says, else RC_LOG_UNKNOWN
+ * gives   *out   a reader in the log's arena; nothing is to be closed
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_log_open(const char *name, int rank, rc_log *log, rc_log_reader **out,
                            rc_error *err);
+
+/* takes   bytes  copied; a line may be cut anywhere
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_log_feed(rc_log_reader *reader, const char *bytes, size_t n_bytes,
                            rc_error *err);
+/* The rest of the last line, and tracebacks that did not end.
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_log_finish(rc_log_reader *reader, rc_error *err);
 
 /* The first event of a kind, or NULL. */
 RC_API const rc_log_event *rc_log_find(const rc_log *log, rc_log_kind kind);
 
-/* The stage that frames show, outermost first, by the same rows as a traceback's. */
+/* The stage that `n` frames show, outermost first, by the same rows as a traceback's: the name of each
+ * frame's function and the path of its file. RC_STAGE_UNKNOWN where none is telling. */
 RC_API rc_stage rc_log_stage_of(const char *const *names, const char *const *paths, size_t n);
 
-/* Invariants: counts within bounds, every rank once. */
+/* Invariants: counts within bounds, no size below RC_LOG_UNKNOWN, every event has its text.
+ * errors  RC_E_BUG */
 RC_MUST_CHECK
 RC_API rc_code rc_log_verify(const rc_log *log, rc_error *err);
 

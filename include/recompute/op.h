@@ -20,6 +20,7 @@ typedef enum rc_dtype {
     RC_I64,
     RC_DTYPE_COUNT
 } rc_dtype;
+/* Bytes of an element, and "f32", "bf16", ...; `dtype` is below RC_DTYPE_COUNT. */
 RC_API int64_t rc_dtype_bytes(rc_dtype dtype);
 RC_API const char *rc_dtype_name(rc_dtype dtype);
 
@@ -133,12 +134,15 @@ typedef struct rc_op_facts {
     double tolerance; /* relative, of the kernel in f32 against the naive double version */
 } rc_op_facts;
 
+/* An op's facts; `kind` is below RC_OP_COUNT. */
 RC_API const rc_op_facts *rc_op_find(rc_op_kind kind);
 
-/* The scratch of one call: the kernel's own, rounded up to RC_ALIGN, and behind it the library's. */
 typedef struct rc_op_scratch {
     int64_t own_bytes, library_bytes;
 } rc_op_scratch;
+
+/* The scratch of one call at a thread count: the kernel's own, rounded up to RC_ALIGN, and behind it the
+ * math library's, which is measured, not promised by it. */
 RC_API rc_op_scratch rc_op_scratch_of(rc_op_kind kind, const rc_op_attr *attr, rc_dtype dtype,
                                       int n_threads, bool is_backward);
 

@@ -32,14 +32,23 @@ enum {
 RC_MUST_CHECK
 RC_API rc_code rc_doc_read(const char *path, rc_arena *mem, rc_doc **out, rc_error *err);
 
-/* One YAML document. Aliases and merge keys are expanded within a budget; a duplicate key, a
- * second document, a NUL or a byte that is no UTF-8 is refused. An empty file is an empty map.
- * `path` names the input in messages. */
+/* One YAML document. Aliases and merge keys are expanded within a budget. An empty file is an empty map.
+ *
+ * takes   path   names the input in messages; borrowed as long as the tree lives
+ *         bytes  n_bytes of them
+ * gives   *out   the tree
+ * errors  RC_E_INPUT with line and column, also for a duplicate key, a second document, a NUL or a byte
+ *         that is no UTF-8; RC_E_RANGE past a limit */
 RC_MUST_CHECK
 RC_API rc_code rc_yaml_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                             rc_doc **out, rc_error *err);
 
-/* One JSON value as RFC 8259 has it, with NaN and Infinity as Python writes them. */
+/* One JSON value as RFC 8259 has it, with NaN and Infinity as Python writes them.
+ *
+ * takes   path, bytes  as rc_yaml_read
+ * gives   *out         the tree
+ * errors  RC_E_INPUT with line and column, also for a duplicate key; RC_E_RANGE past a limit, or for a
+ *         number that does not fit */
 RC_MUST_CHECK
 RC_API rc_code rc_json_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                             rc_doc **out, rc_error *err);
@@ -49,7 +58,7 @@ RC_API rc_code rc_json_read(const char *path, const char *bytes, size_t n_bytes,
  *
  * takes   words   Hydra's grammar: `+`, `++` and `~` in front; lists, maps, quotes, escapes
  * gives   *out    a map of nested maps, later words winning; a deleted key (`~a.b`) is null
- * errors  RC_E_INPUT; the position's file is "command line", its line the word's number from 1,
+ * errors  RC_E_INPUT, RC_E_RANGE past a limit; the position's file is "command line", its line the word's number from 1,
  *         its column in the word, its text the word
  */
 RC_MUST_CHECK
@@ -63,17 +72,20 @@ RC_API rc_code rc_override_read(const char *const *words, size_t n_words, rc_are
  *                 arrays set in the same script, defaults ${X:-4}, sums $((8 * N))
  * gives   *out    {megatron_args: {name: value}, env: {exported variables}, and the sections of
  *                 Bridge's key=value words}; what only running would tell (a substitution of a
- *                 command, a variable nobody set, one that branches set differently) is a string
- *                 as written with tag "?"
- * errors  RC_E_INPUT when a quote or bracket is not closed, or no argument is found
+ *                 command, a variable that is set nowhere, one that branches set differently) is a
+ *                 string as written with tag "?"
+ * errors  RC_E_INPUT when a quote or bracket is not closed, or no argument is found; RC_E_RANGE past
+ *         a limit
  */
 RC_MUST_CHECK
 RC_API rc_code rc_args_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                             rc_doc **out, rc_error *err);
 
-/* The arguments Megatron prints into its log, `name ........ value`, behind any launcher's prefix;
- * gives {megatron_args: {name: value}}. Bytes that are no text are overlooked.
- * errors  RC_E_INPUT when the log holds none */
+/* The arguments Megatron prints into its log, `name ........ value`, behind any launcher's prefix.
+ *
+ * takes   bytes  of the log; those that are no text are overlooked
+ * gives   *out   {megatron_args: {name: value}}
+ * errors  RC_E_INPUT when the log holds none; RC_E_RANGE past a limit */
 RC_MUST_CHECK
 RC_API rc_code rc_dump_read(const char *path, const char *bytes, size_t n_bytes, rc_arena *mem,
                             rc_doc **out, rc_error *err);
