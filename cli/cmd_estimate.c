@@ -43,7 +43,7 @@ static rc_code check_budget(const rc_model *model, rc_arena *mem, int *status, r
     if (budget == RC_NULL_INT)
         return RC_OK;
     rc_code code = rc_plan_refuse_over_budget(
-        model->schedule, budget, model->cfg->origin[RC_FIELD_memory_budget].where, mem, &over);
+        model->passes.schedule, budget, model->cfg->origin[RC_FIELD_memory_budget].where, mem, &over);
     if (code == RC_OK)
         return RC_OK;
     if (code != RC_E_INPUT)
@@ -75,19 +75,19 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     if (rc_args_find(args, "--settings")) {
         rc_plan *plan;
         int64_t budget = model.cfg->memory_budget;
-        RC_TRY(rc_plan_make(model.graph, model.schedule->n_threads,
+        RC_TRY(rc_plan_make(model.passes.graph, model.passes.schedule->n_threads,
                             budget == RC_NULL_INT ? 0 : budget, mem, &plan, err));
         RC_TRY(rc_plan_table(plan, mem, &table, err));
         rc_report_add(&report, table, false);
     } else {
-        RC_TRY(rc_cost_report(model.cost, mem, &report, err));
+        RC_TRY(rc_cost_report(model.passes.cost, mem, &report, err));
     }
     if (rc_args_find(args, "--timeline")) {
-        RC_TRY(rc_cost_timeline(model.cost, mem, &table, err));
+        RC_TRY(rc_cost_timeline(model.passes.cost, mem, &table, err));
         rc_report_add(&report, table, false);
     }
     if (rc_args_find(args, "--svg"))
-        RC_TRY(write_picture(model.cost, rc_args_find(args, "--svg"), mem, err));
+        RC_TRY(write_picture(model.passes.cost, rc_args_find(args, "--svg"), mem, err));
     RC_TRY(rc_report_write(&report, args->format, stdout, err));
     return check_budget(&model, mem, status, err);
 }

@@ -95,13 +95,11 @@ bool rc_dump_wants(const char *dump, const char *noun)
 
 static rc_code check_dump(const char *dump, rc_error *err)
 {
-    static const char *const nouns[] = {"config", "graph", "policy", "schedule", "cost"};
     for (const char *at = dump; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        size_t n = strcspn(at, ","), i = 0;
-        while (i < 5 && (strlen(nouns[i]) != n || strncmp(at, nouns[i], n) != 0))
-            i++;
+        size_t n = strcspn(at, ",");
+        rc_noun noun;
         char safe[64];
-        if (i == 5)
+        if (!rc_noun_find(at, n, &noun))
             return RC_FAIL(
                 err, RC_E_INPUT, RC_NOWHERE,
                 "--dump knows no %s; it prints config, graph, policy, schedule, cost",
@@ -110,11 +108,11 @@ static rc_code check_dump(const char *dump, rc_error *err)
     return RC_OK;
 }
 
-static void note_inert_labels(const rc_model *model)
+static void note_inert_labels(const rc_passes *passes)
 {
     for (int i = 0; i < RC_LABEL_COUNT; i++)
-        if ((model->setting.labels >> i & 1u) &&
-            rc_graph_count_regions(model->graph, (rc_label)i) == 0)
+        if ((passes->setting->labels >> i & 1u) &&
+            rc_graph_count_regions(passes->graph, (rc_label)i) == 0)
             fprintf(stderr,
                     "note: label %s acts on no layer of this model: it changes nothing\n",
                     rc_label_find_facts((rc_label)i)->name);
@@ -122,24 +120,16 @@ static void note_inert_labels(const rc_model *model)
 
 rc_code rc_model_make(rc_model *out, const char *dump, rc_arena *mem, rc_error *err)
 {
-    int n_threads;
+    rc_passes *passes = &out->passes;
+    *passes = (rc_passes){.cfg = out->cfg};
     RC_TRY(check_dump(dump, err));
-    RC_TRY(rc_train_threads(out->cfg, &n_threads, err));
-    if (rc_dump_wants(dump, "config"))
-        rc_config_print(out->cfg, stdout);
-    RC_TRY(rc_setting_make(out->cfg, &out->setting, err));
-    RC_TRY(rc_graph_make(out->cfg, RC_PROFILE_ENGINE, RC_TEXT_VOCAB, mem, &out->graph, err));
-    note_inert_labels(out);
-    if (rc_dump_wants(dump, "graph"))
-        rc_graph_print(out->graph, stdout);
-    RC_TRY(rc_policy_make(out->graph, &out->setting, mem, &out->policy, err));
-    if (rc_dump_wants(dump, "policy"))
-        rc_policy_print(out->policy, stdout);
-    RC_TRY(rc_schedule_make(out->policy, n_threads, mem, &out->schedule, err));
-    if (rc_dump_wants(dump, "schedule"))
-        rc_schedule_print(out->schedule, stdout);
-    RC_TRY(rc_cost_make(out->schedule, mem, &out->cost, err));
-    if (rc_dump_wants(dump, "cost"))
-        rc_cost_print(out->cost, stdout);
+    RC_TRY(rc_train_threads(out->cfg, &passes->n_threads, err));
+    for (int noun = 0; noun < RC_NOUN_COUNT; noun++) {
+        RC_TRY(rc_passes_make(passes, (rc_noun)noun, mem, err));
+        if (noun == RC_NOUN_GRAPH)
+            note_inert_labels(passes);
+        if (rc_dump_wants(dump, rc_noun_name((rc_noun)noun)))
+            rc_passes_print(passes, (rc_noun)noun, stdout);
+    }
     return RC_OK;
 }

@@ -5,16 +5,11 @@
 #include "cli.h"
 
 #include <recompute/config.h>
-#include <recompute/cost.h>
+#include <recompute/passes.h>
 
-/* Every noun on the way, made in order; NULL where the road stopped before. */
 typedef struct rc_model {
     rc_config *cfg;
-    rc_graph *graph;
-    rc_setting setting;
-    rc_policy *policy;
-    rc_schedule *schedule;
-    rc_cost *cost;
+    rc_passes passes;
 } rc_model;
 
 /* The built-in models of --model, in their order: *out has room for args->n_words inputs more. */
@@ -37,7 +32,7 @@ rc_code rc_model_read_run(const rc_args *args, rc_arena *mem, rc_model *out, rc_
 /* Tells on standard error which arguments of Megatron-LM mean nothing here. */
 void rc_model_note_passed_over(const rc_config *cfg);
 
-/* From out->cfg to out->cost, in the engine profile. Prints to standard output what `dump` names
+/* From out->cfg to its cost, in the engine profile. Prints to standard output what `dump` names
  * ("graph,policy,schedule,cost"; NULL nothing) as each noun is made, and to standard
  * error which labels of the setting act on no layer. */
 RC_MUST_CHECK

@@ -19,6 +19,9 @@ enum {
     RC_READ_MAX_DEPTH = 48          /* lists and maps inside each other */
 };
 
+/* A text file read as bytes: a token a byte, and one after the last. */
+enum { RC_TEXT_EOD = 256, RC_TEXT_VOCAB };
+
 /**
  * One configuration file ("-" is standard input) as a tree.
  *

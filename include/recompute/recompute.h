@@ -22,6 +22,7 @@
 #include <recompute/label.h>
 #include <recompute/log.h>
 #include <recompute/op.h>
+#include <recompute/passes.h>
 #include <recompute/picture.h>
 #include <recompute/plan.h>
 #include <recompute/policy.h>

@@ -17,9 +17,6 @@ RC_EXTERN_C_BEGIN
 
 typedef struct rc_training rc_training;
 
-/* Words of text that is read as bytes: 256 and the end of the document. */
-enum { RC_TEXT_VOCAB = 257 };
-
 /* The threads of a run.
  *
  * takes   cfg   engine.threads

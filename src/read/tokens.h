@@ -12,8 +12,7 @@
 #include "base/file.h"
 
 #include <recompute/arena.h>
-
-enum { RC_TEXT_EOD = 256 }; /* the token after the last byte of a text file */
+#include <recompute/read.h>
 
 typedef struct rc_tokens {
     const char *path;    /* as the user wrote it */

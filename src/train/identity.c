@@ -71,7 +71,7 @@ static rc_code add_real(pairs *to, const char *key, double value, rc_error *err)
 
 static rc_code add_derived(pairs *to, rc_error *err)
 {
-    const rc_dims *dims = &to->training->graph->dims;
+    const rc_dims *dims = &to->training->passes.graph->dims;
     RC_TRY(add_count(to, "model.num_query_groups", dims->g, err));
     RC_TRY(add_count(to, "model.kv_channels", dims->d, err));
     RC_TRY(add_count(to, "model.ffn_hidden_size", dims->f, err));
@@ -198,7 +198,7 @@ static rc_code add_data(pairs *to, rc_error *err)
 static rc_code add_order(rc_training *training, rc_error *err)
 {
     rc_pair *at;
-    const rc_graph *graph = training->graph;
+    const rc_graph *graph = training->passes.graph;
     RC_TRY(RC_NEW(training->mem, &at, 3, err));
     RC_TRY(rc_arena_printf(training->mem, &at[0].value, err, "%d", training->set.n_threads));
     RC_TRY(rc_arena_printf(training->mem, &at[1].value, err, "%" PRId64, training->set.b));

@@ -46,7 +46,7 @@ static void tell(const loop *of, rc_train_event event)
     event.n_steps = training->set.n_steps;
     event.n_samples = training->state.n_train_samples;
     event.n_global = training->set.n_global;
-    event.peak_bytes = training->cost->peak_bytes;
+    event.peak_bytes = training->passes.cost->peak_bytes;
     event.budget_bytes = training->budget_bytes;
     if (of->watch && of->watch->event)
         of->watch->event(of->watch->user, &event);
@@ -64,11 +64,11 @@ static bool is_asked_to_stop(loop *of)
 
 static rc_code describe_idle_labels(const rc_training *training, rc_text *text, rc_error *err)
 {
-    const rc_setting *setting = &training->policy->setting;
+    const rc_setting *setting = &training->passes.policy->setting;
     for (int i = 0; i < RC_LABEL_COUNT; i++) {
         bool is_asked =
             setting->granularity == RC_GRANULARITY_SELECTIVE && (setting->labels >> i & 1u);
-        if (is_asked && rc_graph_count_regions(training->graph, (rc_label)i) == 0)
+        if (is_asked && rc_graph_count_regions(training->passes.graph, (rc_label)i) == 0)
             RC_TRY(rc_text_printf(text, err, "; label %s acts on no layer of this model",
                                   rc_label_find_facts((rc_label)i)->name));
     }
@@ -88,17 +88,17 @@ static rc_code describe(const rc_training *training, const char *origin, const c
     rc_text text = {.mem = training->mem};
     char count[32], peak[32], budget[32], bytes[32], name[160];
     RC_TRY(rc_text_printf(&text, err, "%s parameters, recompute %s; %s predicted peak",
-                          rc_format_count(training->graph->n_parameters, count),
-                          rc_setting_name(&training->policy->setting, name),
-                          rc_format_bytes(training->cost->peak_bytes, peak)));
+                          rc_format_count(training->passes.graph->n_parameters, count),
+                          rc_setting_name(&training->passes.policy->setting, name),
+                          rc_format_bytes(training->passes.cost->peak_bytes, peak)));
     if (training->budget_bytes > 0)
         RC_TRY(rc_text_printf(&text, err, " of %s budget",
                               rc_format_bytes(training->budget_bytes, budget)));
     for (int i = 0, n = 0; i < RC_CATEGORY_COUNT; i++)
-        if (training->cost->at_peak[i] > 0)
+        if (training->passes.cost->at_peak[i] > 0)
             RC_TRY(rc_text_printf(&text, err, "%s%s %s", n++ ? ", " : ": ",
                                   rc_category_name((rc_category)i),
-                                  rc_format_bytes(training->cost->at_peak[i], bytes)));
+                                  rc_format_bytes(training->passes.cost->at_peak[i], bytes)));
     RC_TRY(describe_idle_labels(training, &text, err));
     if (training->set.n_threads < training->cfg->threads)
         RC_TRY(rc_text_printf(&text, err, "; %d of %" PRId64 " threads: OMP_THREAD_LIMIT",
@@ -121,11 +121,11 @@ static rc_code start(loop *of, rc_error *err)
     rc_limits limits;
     RC_TRY(rc_training_open_folder(training, err));
     RC_TRY(rc_limits_read("", training->mem, &limits, err));
-    RC_TRY(rc_limits_refuse(&limits, training->schedule, rc_training_order_bytes(training),
-                            training->mem, err));
+    RC_TRY(rc_limits_refuse(&limits, training->passes.schedule,
+                            rc_training_order_bytes(training), training->mem, err));
     of->is_peak_ours = rc_process_forget_peak();
     of->result->process_before_bytes = rc_process_memory_read(training->mem).now_bytes;
-    RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
+    RC_TRY(rc_run_open(training->passes.schedule, &options, &training->run, err));
     RC_TRY(rc_training_list_weights(training, err));
     RC_TRY(rc_training_place_weights(training, &origin, err));
     RC_TRY(describe(training, origin, &text, err));
@@ -392,7 +392,7 @@ rc_code rc_training_run(rc_training *training, const rc_train_watch *watch,
                                 .last_loss = (double)NAN,
                                 .valid_loss = (double)NAN,
                                 .n_steps = training->set.n_steps,
-                                .peak_bytes = training->cost->peak_bytes};
+                                .peak_bytes = training->passes.cost->peak_bytes};
     RC_TRY(start(&of, err));
     RC_TRY(run_to_the_end(&of, err));
     result->iteration = training->state.iteration;

@@ -15,19 +15,15 @@
 static rc_code plan_memory(rc_training *training, rc_error *err)
 {
     const rc_config *cfg = training->cfg;
-    rc_arena *mem = training->mem;
-    rc_setting setting;
-    RC_TRY(rc_setting_make(cfg, &setting, err));
-    RC_TRY(rc_graph_make(cfg, RC_PROFILE_ENGINE, RC_TEXT_VOCAB, mem, &training->graph, err));
-    RC_TRY(rc_policy_make(training->graph, &setting, mem, &training->policy, err));
-    RC_TRY(rc_schedule_make(training->policy, training->set.n_threads, mem, &training->schedule,
-                            err));
-    RC_TRY(rc_cost_make(training->schedule, mem, &training->cost, err));
+    rc_passes *passes = &training->passes;
+    *passes = (rc_passes){.cfg = cfg, .n_threads = training->set.n_threads};
+    RC_TRY(rc_passes_make(passes, RC_NOUN_COST, training->mem, err));
     if (cfg->origin[RC_FIELD_memory_budget].is_null)
         return RC_OK;
     training->budget_bytes = cfg->memory_budget;
-    return rc_plan_refuse_over_budget(training->schedule, cfg->memory_budget,
-                                      cfg->origin[RC_FIELD_memory_budget].where, mem, err);
+    return rc_plan_refuse_over_budget(passes->schedule, cfg->memory_budget,
+                                      cfg->origin[RC_FIELD_memory_budget].where, training->mem,
+                                      err);
 }
 
 /* Samples of all evaluations: one every eval_interval steps and one at the end. */
@@ -46,7 +42,7 @@ static rc_code plan_data(rc_training *training, rc_error *err)
                             .s = set->s,
                             .seed = set->data_seed,
                             .is_eod_masked = training->cfg->eod_mask_loss};
-    RC_TRY(rc_corpus_open(training->cfg, training->graph->dims.W, training->mem,
+    RC_TRY(rc_corpus_open(training->cfg, training->passes.graph->dims.W, training->mem,
                           &training->corpus, err));
     if (want.is_eod_masked && training->corpus->eod < 0)
         return RC_FAIL(err, RC_E_INPUT, training->cfg->origin[RC_FIELD_eod_mask_loss].where,
@@ -173,18 +169,11 @@ static void print_data(const rc_training *training, FILE *to)
 
 rc_code rc_training_dump(const rc_training *training, const char *noun, FILE *to, rc_error *err)
 {
-    if (strcmp(noun, "config") == 0)
-        rc_config_print(training->cfg, to);
-    else if (strcmp(noun, "data") == 0)
+    rc_noun found;
+    if (strcmp(noun, "data") == 0)
         print_data(training, to);
-    else if (strcmp(noun, "graph") == 0)
-        rc_graph_print(training->graph, to);
-    else if (strcmp(noun, "policy") == 0)
-        rc_policy_print(training->policy, to);
-    else if (strcmp(noun, "schedule") == 0)
-        rc_schedule_print(training->schedule, to);
-    else if (strcmp(noun, "cost") == 0)
-        rc_cost_print(training->cost, to);
+    else if (rc_noun_find(noun, strlen(noun), &found))
+        rc_passes_print(&training->passes, found, to);
     else
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "--dump knows config, data, graph, policy, schedule and cost, not %.40s",
@@ -215,12 +204,12 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
     rc_cell *row;
     char name[160];
     const char *setting;
-    rc_setting_name(&training->policy->setting, name);
+    rc_setting_name(&training->passes.policy->setting, name);
     RC_TRY(rc_arena_copy(mem, name, strlen(name), &setting, err));
     RC_TRY(rc_table_make(mem, "plan", "Before the first step", columns,
                          sizeof columns / sizeof *columns, &table, err));
     RC_TRY(rc_table_add_row(table, &row, err));
-    row[0] = rc_cell_int(training->graph->n_parameters);
+    row[0] = rc_cell_int(training->passes.graph->n_parameters);
     row[1] = rc_cell_text(setting);
     row[2] = rc_cell_int(set->n_steps);
     row[3] = rc_cell_int(set->n_global);
@@ -230,7 +219,7 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
     row[7] = rc_cell_int(training->train->n_epochs);
     row[8] = rc_cell_int(training->corpus->n_tokens[RC_SPLIT_VALID]);
     row[9] = rc_cell_int(set->n_threads);
-    row[10] = rc_cell_int(training->cost->peak_bytes);
+    row[10] = rc_cell_int(training->passes.cost->peak_bytes);
     if (training->budget_bytes > 0)
         row[11] = rc_cell_int(training->budget_bytes);
     row[12] = rc_cell_int(rc_training_order_bytes(training));
@@ -240,7 +229,7 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
 
 const rc_cost *rc_training_cost(const rc_training *training)
 {
-    return training->cost;
+    return training->passes.cost;
 }
 
 rc_code rc_training_report(const rc_training *training, rc_arena *mem, rc_report *report,
@@ -256,8 +245,8 @@ rc_code rc_training_report(const rc_training *training, rc_arena *mem, rc_report
     for (int i = 0; i < RC_CATEGORY_COUNT; i++) {
         RC_TRY(rc_table_add_row(table, &row, err));
         row[0] = rc_cell_text(rc_category_name((rc_category)i));
-        row[1] = rc_cell_int(training->cost->at_peak[i]);
-        row[2] = rc_cell_int(training->cost->largest[i]);
+        row[1] = rc_cell_int(training->passes.cost->at_peak[i]);
+        row[2] = rc_cell_int(training->passes.cost->largest[i]);
     }
     rc_report_add(report, table, false);
     return RC_OK;

@@ -9,8 +9,8 @@
 #include "train/lr.h"
 #include "train/settings.h"
 
-#include <recompute/cost.h>
 #include <recompute/exec.h>
+#include <recompute/passes.h>
 
 struct rc_training {
     const rc_config *cfg;
@@ -18,10 +18,7 @@ struct rc_training {
     rc_train_settings set;
     rc_lr lr;
 
-    rc_graph *graph;
-    rc_policy *policy;
-    rc_schedule *schedule;
-    rc_cost *cost;
+    rc_passes passes;
     int64_t budget_bytes; /* 0 without one */
 
     rc_corpus *corpus;

@@ -100,35 +100,44 @@ static inline rc_config *law_config(const law_model *model, const char *core, rc
     return cfg;
 }
 
-static inline rc_graph *law_graph(const law_model *model, const char *core, rc_arena *mem)
+/* The nouns of a config up to `last`, in any profile. */
+static inline rc_passes law_passes(const rc_config *cfg, rc_profile profile, rc_noun last,
+                                   rc_arena *mem)
 {
     rc_error err = {0};
-    rc_graph *graph;
-    law_check(
-        rc_graph_make(law_config(model, core, mem), RC_PROFILE_ENGINE, 0, mem, &graph, &err),
-        &err);
-    return graph;
+    rc_passes passes = {.cfg = cfg, .profile = profile, .n_threads = 1};
+    law_check(rc_passes_make(&passes, last, mem, &err), &err);
+    return passes;
+}
+
+static inline const rc_graph *law_graph(const law_model *model, const char *core, rc_arena *mem)
+{
+    return law_passes(law_config(model, core, mem), RC_PROFILE_ENGINE, RC_NOUN_GRAPH, mem)
+        .graph;
+}
+
+/* The nouns of one setting of a graph up to `last`. */
+static inline rc_passes law_setting(const rc_graph *graph, const char *name, int n_threads,
+                                    rc_noun last, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_setting setting;
+    assert_true(rc_setting_parse(name, &setting));
+    rc_passes passes = {.graph = graph, .setting = &setting, .n_threads = n_threads};
+    law_check(rc_passes_make(&passes, last, mem, &err), &err);
+    passes.setting = NULL; /* it goes with this function */
+    return passes;
 }
 
 static inline rc_policy *law_policy(const rc_graph *graph, const char *name, rc_arena *mem)
 {
-    rc_error err = {0};
-    rc_setting setting;
-    rc_policy *policy;
-    assert_true(rc_setting_parse(name, &setting));
-    law_check(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
-    return policy;
+    return law_setting(graph, name, 1, RC_NOUN_POLICY, mem).policy;
 }
 
 static inline rc_schedule *law_schedule(const rc_graph *graph, const char *setting,
                                         int n_threads, rc_arena *mem)
 {
-    rc_error err = {0};
-    rc_schedule *schedule;
-    law_check(
-        rc_schedule_make(law_policy(graph, setting, mem), n_threads, mem, &schedule, &err),
-        &err);
-    return schedule;
+    return law_setting(graph, setting, n_threads, RC_NOUN_SCHEDULE, mem).schedule;
 }
 
 /* One micro-batch forward and backward; one step's update. */

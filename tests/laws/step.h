@@ -25,7 +25,7 @@ typedef struct law_options {
 
 typedef struct law_run {
     rc_arena *mem;
-    rc_graph *graph;
+    const rc_graph *graph;
     rc_run *run;
 } law_run;
 

@@ -38,12 +38,12 @@ static void retained_bytes_match_korthikanti(void **state)
         const form_case *form = &forms[i];
         rc_error err = {0};
         rc_arena *mem = rc_arena_open();
-        rc_graph *graph;
         int64_t bytes, stats;
         rc_config *cfg = law_config(&gpt3, "unfused", mem);
         cfg->tensor_model_parallel_size = form->t;
         cfg->sequence_parallel = form->has_sequence_parallel;
-        law_check(rc_graph_make(cfg, RC_PROFILE_MEGATRON_LOCAL, 0, mem, &graph, &err), &err);
+        const rc_graph *graph =
+            law_passes(cfg, RC_PROFILE_MEGATRON_LOCAL, RC_NOUN_GRAPH, mem).graph;
         law_check(
             rc_cost_layer(law_policy(graph, form->setting, mem), 1, mem, &bytes, &stats, &err),
             &err);
@@ -86,10 +86,10 @@ static void retained_bytes_of_a_llama_layer_under_transformer_engine(void **stat
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rc_error err = {0};
         rc_arena *mem = rc_arena_open();
-        rc_graph *graph;
         int64_t bytes, stats;
         rc_config *cfg = law_config(&llama, "fused", mem);
-        law_check(rc_graph_make(cfg, RC_PROFILE_MEGATRON_TE, 0, mem, &graph, &err), &err);
+        const rc_graph *graph =
+            law_passes(cfg, RC_PROFILE_MEGATRON_TE, RC_NOUN_GRAPH, mem).graph;
         law_check(rc_cost_layer(law_policy(graph, cases[i].setting, mem), 1, mem, &bytes,
                                 &stats, &err),
                   &err);

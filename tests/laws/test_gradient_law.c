@@ -76,7 +76,7 @@ static void gradients_are_slopes_of_the_loss(void **state)
         for (size_t c = 0; c < 2; c++) {
             rc_error err = {0};
             rc_arena *mem = rc_arena_open();
-            rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
             subject s;
             int n_params;
             assert_true(graph->dims.N <= 256);

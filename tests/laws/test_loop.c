@@ -240,7 +240,7 @@ static void copy_weights(const rc_training *training, float *to)
 
 static void measure_move(loop_record *record, const rc_train_event *event)
 {
-    const int64_t n = record->training->graph->n_parameters;
+    const int64_t n = record->training->passes.graph->n_parameters;
     copy_weights(record->training, now_weights);
     double most = 0;
     for (int64_t i = 0; i < n && event->iteration > 1; i++)

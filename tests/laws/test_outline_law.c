@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-static rc_graph *graph_of(const law_model *model, const char *core, int n_layers, int vocab,
-                          rc_arena *mem)
+static const rc_graph *graph_of(const law_model *model, const char *core, int n_layers,
+                                int vocab, rc_arena *mem)
 {
     char layers[40], words[40];
     law_model other = *model;
@@ -52,8 +52,8 @@ static void an_outline_is_the_schedule_of_all_layers(void **state)
     for (size_t m = 0; m < LAW_N_MODELS; m++)
         for (size_t i = 0; i < sizeof n_layers / sizeof *n_layers; i++) {
             rc_arena *mem = rc_arena_open(), *outlines = rc_arena_open();
-            rc_graph *graph = graph_of(&law_models[m], law_cores[i % 2], n_layers[i],
-                                       i % 3 ? 101 : 20000, mem);
+            const rc_graph *graph = graph_of(&law_models[m], law_cores[i % 2], n_layers[i],
+                                             i % 3 ? 101 : 20000, mem);
             rc_setting *settings;
             rc_outliner *outliner;
             size_t n;
@@ -76,7 +76,7 @@ static void layers_that_differ_are_outlined_in_full(void **state)
     (void)state;
     rc_error err = {0};
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = graph_of(&law_models[0], "fused", 12, 101, mem);
+    const rc_graph *graph = graph_of(&law_models[0], "fused", 12, 101, mem);
     static const char *const settings[] = {"selective/[]", "full/block/5", "full/uniform/2"};
     rc_outliner *outliner;
     for (int i = graph->layer_first[6]; i <= graph->layer_last[6]; i++)
@@ -130,7 +130,8 @@ static void the_cheapest_that_fits_is_that_of_pricing_all(void **state)
         for (size_t i = 0; i < sizeof n_layers / sizeof *n_layers; i++) {
             rc_arena *mem = rc_arena_open();
             rc_plan *plan;
-            rc_graph *graph = graph_of(&law_models[m], law_cores[i % 2], n_layers[i], 101, mem);
+            const rc_graph *graph =
+                graph_of(&law_models[m], law_cores[i % 2], n_layers[i], 101, mem);
             law_check(rc_plan_make(graph, 2, 0, mem, &plan, &err), &err);
             for (size_t k = 0; k < plan->n; k++) {
                 const rc_candidate *at = &plan->candidates[k];

@@ -98,7 +98,7 @@ static void every_setting_gives_the_same_bits(void **state)
         for (size_t c = 0; c < 2; c++)
             for (int threads = 1; threads <= 2; threads++) {
                 rc_arena *mem = rc_arena_open();
-                rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+                const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
                 outcome control =
                     run_steps(law_schedule(graph, "none", threads, mem), 2, "none", mem);
                 for (size_t i = 1; i < LAW_N_SETTINGS; i++) {
@@ -141,7 +141,7 @@ static void predicted_peak_is_what_a_run_touches(void **state)
         for (size_t c = 0; c < 2; c++)
             for (int threads = 1; threads <= 2; threads++) {
                 rc_arena *mem = rc_arena_open();
-                rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+                const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
                 for (size_t i = 0; i < LAW_N_SETTINGS; i++) {
                     char name[200];
                     snprintf(name, sizeof name, "%s %s %s, %d threads", law_models[m].name,
@@ -189,7 +189,7 @@ static void odd_sizes_obey_both(void **state)
         for (size_t c = 0; c < 2; c++)
             for (int threads = 2; threads <= 4; threads++) {
                 rc_arena *mem = rc_arena_open();
-                rc_graph *graph = law_graph(&odd_models[m], law_cores[c], mem);
+                const rc_graph *graph = law_graph(&odd_models[m], law_cores[c], mem);
                 rc_schedule *none = law_schedule(graph, "none", threads, mem);
                 outcome control = run_steps(none, MOST_MICRO, odd_models[m].name, mem);
                 need_predicted(none, odd_models[m].name, mem);
@@ -220,7 +220,7 @@ static void a_long_sequence_trains(void **state)
     static const char *const settings[] = {"none", "full/uniform/1"};
     double losses[2];
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = law_graph(&model, "fused", mem);
+    const rc_graph *graph = law_graph(&model, "fused", mem);
     int32_t *tokens;
     float *grads[2];
     rc_error err = {0};

@@ -8,7 +8,7 @@ static void for_grid(void (*check)(const rc_schedule *, const char *, rc_arena *
     for (size_t m = 0; m < LAW_N_MODELS; m++)
         for (size_t c = 0; c < 2; c++) {
             rc_arena *mem = rc_arena_open();
-            rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
             for (size_t i = 0; i < LAW_N_SETTINGS; i++)
                 for (int threads = 1; threads <= 2; threads++) {
                     char name[200];
@@ -72,7 +72,7 @@ static void a_block_leaves_out_its_last_product(void **state)
 {
     (void)state;
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = law_graph(&law_models[0], "fused", mem);
+    const rc_graph *graph = law_graph(&law_models[0], "fused", mem);
     const rc_schedule *schedule = law_schedule(graph, "full/uniform/1", 1, mem);
     int n_fc1 = 0, n_fc2 = 0;
     for (int i = 0; i < schedule->n_instrs; i++) {
@@ -93,7 +93,7 @@ static void a_replay_starts_at_its_first_reader(void **state)
 {
     (void)state;
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = law_graph(&law_models[2], "unfused", mem);
+    const rc_graph *graph = law_graph(&law_models[2], "unfused", mem);
     const rc_schedule *s = law_schedule(graph, "full/uniform/2", 1, mem);
     for (int i = 0; i + 1 < s->n_instrs; i++) {
         if (s->instrs[i].kind != RC_INSTR_RECOMPUTE)
@@ -125,7 +125,7 @@ static void a_layer_whose_backward_comes_next_is_kept_unless_the_loss_is_the_pea
                                                {LAW_COMMON, "model.vocab_size=20000"}};
     (void)state;
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = law_graph(&law_models[0], "fused", mem);
+    const rc_graph *graph = law_graph(&law_models[0], "fused", mem);
     int last = (int)graph->dims.L - 1;
     const rc_schedule *s = law_schedule(graph, "full/uniform/1", 1, mem);
     assert_int_equal(s->n_kept_regions, 1);
@@ -152,7 +152,7 @@ static void a_label_pays(void **state)
     for (size_t m = 0; m < LAW_N_MODELS; m++)
         for (size_t c = 0; c < 2; c++) {
             rc_arena *mem = rc_arena_open();
-            rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
             int64_t retained[8], flops[8];
             uint32_t labels[8];
             for (uint32_t i = 0; i < 8; i++) {

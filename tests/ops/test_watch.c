@@ -127,7 +127,7 @@ static void a_skipped_or_partial_kernel_ends_the_run(void **state)
     for (size_t m = 0; m < LAW_N_MODELS; m++)
         for (size_t c = 0; c < 2; c++) {
             rc_arena *mem = rc_arena_open();
-            rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
             rc_schedule *schedule = law_schedule(graph, "full/uniform/2", 2, mem);
             for (int kind = 0; kind < RC_OP_COUNT; kind++)
                 for (int how = 0; how < 4; how++) {
@@ -148,7 +148,7 @@ static void a_build_that_calls_no_kernel_touches_nothing(void **state)
     for (size_t m = 0; m < LAW_N_MODELS; m++) {
         rc_backend backend = {.name = "none"};
         rc_arena *mem = rc_arena_open();
-        rc_graph *graph = law_graph(&law_models[m], "fused", mem);
+        const rc_graph *graph = law_graph(&law_models[m], "fused", mem);
         rc_error err = {0};
         int64_t touched;
         for (int kind = 0; kind < RC_OP_COUNT; kind++)
@@ -166,7 +166,7 @@ static void touched_is_measured_not_planned(void **state)
     (void)state;
     for (size_t m = 0; m < LAW_N_MODELS; m++) {
         rc_arena *mem = rc_arena_open();
-        rc_graph *graph = law_graph(&law_models[m], "unfused", mem);
+        const rc_graph *graph = law_graph(&law_models[m], "unfused", mem);
         rc_schedule *schedule = law_schedule(graph, "full/block/1", 2, mem), roomy = *schedule;
         rc_error err = {0};
         int64_t touched;
@@ -188,7 +188,7 @@ static void a_fault_is_an_error_at_any_step(void **state)
     (void)state;
     rc_backend backend = rc_backend_cpu;
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = law_graph(&law_models[0], "fused", mem);
+    const rc_graph *graph = law_graph(&law_models[0], "fused", mem);
     rc_schedule *schedule = law_schedule(graph, "none", 1, mem);
     for (int is_evaluation = 0; is_evaluation < 2; is_evaluation++) {
         rc_run *run;
@@ -241,7 +241,7 @@ static void any_team_gives_the_right_numbers(void **state)
     for (size_t m = 0; m < LAW_N_MODELS; m++)
         for (size_t c = 0; c < 2; c++) {
             rc_arena *mem = rc_arena_open();
-            rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
             rc_schedule *schedule = law_schedule(graph, "none", 2, mem);
             double alone = loss_at(schedule), dynamic, flat, nested = 0;
             omp_set_dynamic(1);
@@ -270,7 +270,7 @@ static void the_library_works_inside_its_scratch(void **state)
     for (size_t m = 0; m < LAW_N_MODELS; m++)
         for (size_t c = 0; c < 2; c++) {
             rc_arena *mem = rc_arena_open();
-            rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
             rc_schedule *schedule = law_schedule(graph, "none", 2, mem);
             rc_run *run;
             rc_cost *cost;

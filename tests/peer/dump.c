@@ -49,7 +49,7 @@ static rc_code dump_data(const rc_training *training, const rc_dataset *dataset,
 static rc_code open_run(rc_training *training, rc_error *err)
 {
     rc_run_options options = {.seed = 1, .n_micro_batches = 1};
-    RC_TRY(rc_run_open(training->schedule, &options, &training->run, err));
+    RC_TRY(rc_run_open(training->passes.schedule, &options, &training->run, err));
     RC_TRY(rc_training_list_weights(training, err));
     return rc_weights_start_from(training->cfg->pretrained_checkpoint, training->weights,
                                  training->n_weights, training->mem, err);
@@ -68,7 +68,7 @@ static rc_code dump_step(rc_training *training, const char *folder, rc_error *er
     rc_batch batch = {.tokens = training->tokens, .targets = training->targets};
     RC_TRY(rc_run_eval(training->run, &batch, &loss[0], err));
     const void *logits = rc_run_logits(training->run);
-    size_t n_logits = (size_t)(set->b * set->s * training->graph->dims.W);
+    size_t n_logits = (size_t)(set->b * set->s * training->passes.graph->dims.W);
     float *kept;
     RC_TRY(RC_NEW(training->mem, &kept, n_logits, err));
     memcpy(kept, logits, n_logits * sizeof *kept);
@@ -85,7 +85,7 @@ static rc_code dump_step(rc_training *training, const char *folder, rc_error *er
     tensors[n] = (rc_file_tensor){.name = "logits",
                                   .dtype = RC_FILE_F32,
                                   .n_dims = 2,
-                                  .dims = {set->b * set->s, training->graph->dims.W},
+                                  .dims = {set->b * set->s, training->passes.graph->dims.W},
                                   .at = kept};
     tensors[n + 1] = (rc_file_tensor){
         .name = "loss", .dtype = RC_FILE_F64, .n_dims = 1, .dims = {2}, .at = loss};
