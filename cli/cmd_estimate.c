@@ -42,8 +42,9 @@ static rc_code check_budget(const rc_model *model, rc_arena *mem, int *status, r
     rc_error over = {0};
     if (budget == RC_NULL_INT)
         return RC_OK;
-    rc_code code = rc_plan_refuse_over_budget(
-        model->passes.schedule, budget, model->cfg->origin[RC_FIELD_memory_budget].where, mem, &over);
+    rc_code code = rc_plan_refuse_over_budget(model->passes.schedule, budget,
+                                              model->cfg->origin[RC_FIELD_memory_budget].where,
+                                              mem, &over);
     if (code == RC_OK)
         return RC_OK;
     if (code != RC_E_INPUT)
