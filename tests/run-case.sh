@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run-case.sh PROGRAM FOLDER — one test of the command line: runs FOLDER/cmd with a shell in an empty
 # folder and compares with FOLDER/stdout, FOLDER/stderr and FOLDER/exit, where they exist (no exit
-# file means 0). In cmd, `recompute` is the program and $RC_SOURCE_DIR this source tree; files of
+# file means 0). In cmd, PROGRAM is found by its name and $RC_SOURCE_DIR this source tree; files of
 # FOLDER/files/ are there. RC_BLESS=1 writes the three files instead.
 set -uo pipefail
 program=$(realpath "$1")
@@ -11,7 +11,7 @@ export RC_SOURCE_DIR NO_COLOR=1 LC_ALL=C TZ=UTC
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 mkdir "$work/bin" "$work/empty"
-ln -s "$program" "$work/bin/recompute"
+ln -s "$program" "$work/bin/$(basename "$program")"
 [ -d "$folder/files" ] && cp -r "$folder/files/." "$work/empty"
 export PATH=$work/bin:$PATH
 

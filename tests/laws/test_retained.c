@@ -1,0 +1,408 @@
+/* test_retained.c — what a layer keeps in both Megatron profiles is the sum over its modules.
+ *
+ * The sums are written here from what each module's autograd function saves, in bytes of 16-bit
+ * training, and share nothing with the builders. N tokens inside tensor-parallel regions, n outside;
+ * of the heads a and groups g a rank has al and gl.
+ *
+ *   norm                 input 2nh, output 2nh, 4n of statistics (RMSNorm) or 8n (LayerNorm)
+ *   norms of q and k     copies 2N al d and 2N gl d, statistics of every head
+ *   attention, fused     q, k, v: 2N (al + 2 gl) d; output 2N al d; log-sum-exp 4 b al S
+ *   attention, unfused   probabilities 2 b al S^2, with dropout its mask and what is left: 5 b al S^2
+ *   linear               its input, a shard under sequence parallelism; never its output
+ *   MLP                  fc1's output 2N f/t, or 4N f/t gated, and the activation's 2N f/t
+ *   bias, dropout, add   a mask of nh where something is dropped
+ *
+ * source  Megatron-LM megatron/core: transformer/attention.py, dot_product_attention.py, mlp.py,
+ *         fusions/, tensor_parallel/layers.py, cross_entropy.py; TransformerEngine
+ *         transformer_engine/pytorch: module/layernorm_linear.py, attention/dot_product_attention
+ */
+#include "law.h"
+
+typedef struct shape {
+    rc_profile profile;
+    bool is_rms, is_gated, has_rope, has_qk_norm, drops_hidden, drops_attention;
+    int64_t g, t;
+    bool has_sequence_parallel;
+    int64_t N, n, h, al, gl, d, f, b, S, V; /* f and V of a rank */
+} shape;
+
+enum { N_LAYERS = 3, H = 48, A = 8, D = 10, F = 64, VOCABULARY = 104, S = 12, B = 2 };
+
+/* ---- the sums ---- */
+
+static int64_t norm_stats(const shape *m, int64_t rows)
+{
+    return (m->is_rms ? 4 : 8) * rows;
+}
+
+static bool is_own_module(const shape *m) /* else fused into the linear behind it */
+{
+    return m->profile == RC_PROFILE_MEGATRON_LOCAL;
+}
+
+static int64_t hidden(const shape *m)
+{
+    return 2 * m->n * m->h;
+}
+
+/* Output and statistics; the input is the residual stream, and counted there. */
+static int64_t norm(const shape *m)
+{
+    return hidden(m) + norm_stats(m, m->n);
+}
+
+static int64_t heads(const shape *m, int64_t n_heads)
+{
+    return 2 * m->N * n_heads * m->d;
+}
+
+/* Values of the product that the core reads in place: the whole product stays for a slice of it. */
+static int64_t product(const shape *m)
+{
+    return heads(m, m->al + 2 * m->gl);
+}
+
+/* Whether queries and keys leave the product before the core: norms and rotation write new ones. */
+static bool are_moved(const shape *m)
+{
+    return m->has_rope || m->has_qk_norm;
+}
+
+static bool is_grouped(const shape *m)
+{
+    return m->gl < m->al;
+}
+
+/* What a replay of the core starts from. The value is a slice of the product, so all of it stays.
+ * Megatron reshapes a grouped query to its heads, which copies it. */
+static int64_t core_inputs(const shape *m)
+{
+    if (are_moved(m))
+        return heads(m, m->al + m->gl) + product(m);
+    return product(m) + (is_grouped(m) ? heads(m, m->al) : 0);
+}
+
+/* Queries, keys and values as the core saves them. */
+static int64_t core_saves(const shape *m)
+{
+    if (m->profile == RC_PROFILE_MEGATRON_TE) /* copies of what is no interleaved buffer */
+        return heads(m, m->al + 2 * m->gl);
+    if (is_grouped(m)) /* keys and values repeated for every query head */
+        return heads(m, 3 * m->al);
+    return are_moved(m) ? heads(m, 2 * m->al) + product(m) : product(m);
+}
+
+static int64_t core_statistics(const shape *m)
+{
+    if (m->profile == RC_PROFILE_MEGATRON_TE)
+        return 4 * m->b * m->al * m->S;
+    return (m->drops_attention ? 5 : 2) * m->b * m->al * m->S * m->S;
+}
+
+static int64_t mask(const shape *m)
+{
+    return m->drops_hidden ? m->n * m->h : 0;
+}
+
+static bool has(uint32_t labels, rc_label label)
+{
+    return labels >> label & 1u;
+}
+
+static int64_t attention(const shape *m, uint32_t labels)
+{
+    int64_t sum = hidden(m) + mask(m) + heads(m, m->al);
+    if (!has(labels, RC_LABEL_layernorm))
+        sum += norm(m);
+    if (m->has_qk_norm)
+        sum += heads(m, m->al + m->gl) + norm_stats(m, m->N * (m->al + m->gl));
+    return sum + (has(labels, RC_LABEL_core_attn) ? core_inputs(m)
+                                                  : core_saves(m) + core_statistics(m));
+}
+
+/* Label mlp covers a norm that is fused into fc1; of one that is not it starts at the output. */
+static int64_t mlp(const shape *m, uint32_t labels)
+{
+    int64_t sum = hidden(m) + mask(m);
+    bool is_norm_covered = has(labels, RC_LABEL_mlp) && !is_own_module(m);
+    if (!is_norm_covered && !has(labels, RC_LABEL_layernorm))
+        sum += norm(m);
+    return has(labels, RC_LABEL_mlp) ? sum : sum + (m->is_gated ? 6 : 4) * m->N * m->f;
+}
+
+/* The labels that the sums above know; one more that acts here needs its sum. */
+static const uint32_t known_labels =
+    1u << RC_LABEL_core_attn | 1u << RC_LABEL_layernorm | 1u << RC_LABEL_mlp;
+
+/* ---- the graphs ---- */
+
+static rc_graph *make_graph(shape *m, rc_arena *mem)
+{
+    static const law_model plain = {
+        "plain",
+        {"model.num_layers=3", "model.hidden_size=48", "model.num_attention_heads=8",
+         "model.kv_channels=10", "model.ffn_hidden_size=64", "model.seq_length=12",
+         "model.vocab_size=104", "train.micro_batch_size=2", "model.bf16=true",
+         "model.make_vocab_size_divisible_by=1", "model.activation_func=silu"}};
+    rc_error err = {0};
+    rc_graph *graph;
+    rc_config *cfg = law_config(&plain, "auto", mem);
+    cfg->normalization = m->is_rms ? "RMSNorm" : "LayerNorm";
+    cfg->gated_linear_unit = m->is_gated;
+    cfg->position_embedding_type = m->has_rope ? "rope" : "learned_absolute";
+    cfg->qk_layernorm = m->has_qk_norm;
+    cfg->hidden_dropout = m->drops_hidden ? 0.1 : 0;
+    cfg->attention_dropout = m->drops_attention ? 0.1 : 0;
+    cfg->num_query_groups = m->g;
+    cfg->tensor_model_parallel_size = m->t;
+    cfg->sequence_parallel = m->has_sequence_parallel;
+    law_check(rc_graph_make(cfg, m->profile, 0, mem, &graph, &err), &err);
+    m->N = S * B;
+    m->n = m->has_sequence_parallel ? m->N / m->t : m->N;
+    m->h = H;
+    m->al = A / m->t;
+    m->gl = m->g / m->t;
+    m->d = D;
+    m->f = F / m->t;
+    m->b = B;
+    m->S = S;
+    m->V = VOCABULARY / m->t;
+    return graph;
+}
+
+typedef void check_shape(const shape *m, const rc_graph *graph, rc_arena *mem);
+
+/* Every layer that can be told apart by what it keeps. */
+static void for_every_shape(check_shape *check)
+{
+    static const struct {
+        int64_t t;
+        bool has_sequence_parallel;
+    } ranks[] = {{1, false}, {2, false}, {2, true}, {4, true}};
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
+        for (unsigned bits = 0; bits < 1u << 8; bits++) {
+            rc_arena *mem = rc_arena_open();
+            shape m = {.profile =
+                           bits & 1u ? RC_PROFILE_MEGATRON_TE : RC_PROFILE_MEGATRON_LOCAL,
+                       .is_rms = bits & 2u,
+                       .is_gated = bits & 4u,
+                       .has_rope = bits & 8u,
+                       .has_qk_norm = bits & 16u,
+                       .drops_hidden = bits & 32u,
+                       .drops_attention = bits & 64u,
+                       .g = bits & 128u ? A / 2 : A,
+                       .t = ranks[r].t,
+                       .has_sequence_parallel = ranks[r].has_sequence_parallel};
+            rc_graph *graph = make_graph(&m, mem);
+            check(&m, graph, mem);
+            rc_arena_close(mem);
+        }
+}
+
+static void need_bytes(const shape *m, const rc_graph *graph, const rc_setting *setting,
+                       int layer, int64_t expected, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_policy *policy;
+    int64_t bytes, stats;
+    char name[160];
+    law_check(rc_policy_make(graph, setting, mem, &policy, &err), &err);
+    law_check(rc_cost_layer(policy, layer, mem, &bytes, &stats, &err), &err);
+    if (bytes + stats != expected)
+        fail_msg(
+            "%s%s%s%s%s%s%s, g %lld, t %lld%s: layer %d keeps %lld bytes under %s, not %lld",
+            rc_profile_name(m->profile), m->is_rms ? ", RMSNorm" : "",
+            m->is_gated ? ", gated" : "", m->has_rope ? ", rope" : "",
+            m->has_qk_norm ? ", norms of q and k" : "",
+            m->drops_hidden ? ", hidden dropout" : "",
+            m->drops_attention ? ", attention dropout" : "", (long long)m->g, (long long)m->t,
+            m->has_sequence_parallel ? " with sequence parallelism" : "", layer,
+            (long long)(bytes + stats), rc_setting_name(setting, name), (long long)expected);
+}
+
+static uint32_t find_acting(const rc_graph *graph)
+{
+    uint32_t acting = 0;
+    for (int label = 0; label < RC_LABEL_COUNT; label++)
+        if (rc_graph_count_regions(graph, (rc_label)label) > 0)
+            acting |= 1u << label;
+    return acting;
+}
+
+/* Every set of the labels that act, and each that does not, which changes nothing. */
+static void check_labels(const shape *m, const rc_graph *graph, rc_arena *mem)
+{
+    uint32_t acting = find_acting(graph), subset = 0;
+    if (acting & ~known_labels)
+        fail_msg("a label acts that has no sum here: %x", acting & ~known_labels);
+    assert_int_equal(has(acting, RC_LABEL_layernorm), is_own_module(m));
+    do {
+        rc_setting setting = {.granularity = RC_GRANULARITY_SELECTIVE, .labels = subset};
+        need_bytes(m, graph, &setting, 1, attention(m, subset) + mlp(m, subset), mem);
+        subset = (subset - acting) & acting;
+    } while (subset);
+    for (int label = 0; label < RC_LABEL_COUNT; label++) {
+        rc_setting setting = {.granularity = RC_GRANULARITY_SELECTIVE, .labels = 1u << label};
+        if (!has(acting, (rc_label)label))
+            need_bytes(m, graph, &setting, 1, attention(m, 0) + mlp(m, 0), mem);
+    }
+}
+
+static void every_set_of_acting_labels_keeps_what_its_modules_save(void **state)
+{
+    (void)state;
+    for_every_shape(check_labels);
+}
+
+/* A group keeps its input, which is the output of the layer before. */
+static void check_full(const shape *m, const rc_graph *graph, rc_arena *mem)
+{
+    int64_t whole = attention(m, 0) + mlp(m, 0);
+    rc_setting setting = {.granularity = RC_GRANULARITY_FULL, .num_layers = 1};
+    setting.method = RC_METHOD_UNIFORM;
+    need_bytes(m, graph, &setting, 1, hidden(m), mem);
+    setting.method = RC_METHOD_BLOCK;
+    need_bytes(m, graph, &setting, 0, hidden(m), mem);
+    need_bytes(m, graph, &setting, 1, whole, mem);
+    setting.method = RC_METHOD_UNIFORM;
+    setting.num_layers = 2; /* layers 0 and 1 are a group: nothing between them stays */
+    need_bytes(m, graph, &setting, 0, 0, mem);
+    need_bytes(m, graph, &setting, 1, hidden(m), mem);
+}
+
+static void full_keeps_the_inputs_of_its_groups(void **state)
+{
+    (void)state;
+    for_every_shape(check_full);
+}
+
+/* The loss keeps its softmax in fp32 and no logits; the final norm its output and statistics. */
+static void check_ends(const shape *m, const rc_graph *graph, rc_arena *mem)
+{
+    rc_setting none = {.granularity = RC_GRANULARITY_NONE};
+    need_bytes(m, graph, &none, -1, hidden(m) + mask(m), mem);
+    need_bytes(m, graph, &none, N_LAYERS, norm(m) + 4 * m->N * m->V, mem);
+}
+
+static void ends_keep_masks_the_final_norm_and_one_softmax(void **state)
+{
+    (void)state;
+    for_every_shape(check_ends);
+}
+
+/* ---- what is sent ---- */
+
+typedef struct exchange {
+    const char *part;
+    rc_comm_kind alone, sequence; /* without sequence parallelism, and with it */
+} exchange;
+
+/* The whole tensor [N,h] goes over the group: gathered before a column-parallel linear, reduced
+ * behind a row-parallel one. source  megatron/core/tensor_parallel/layers.py, mappings.py */
+static const exchange exchanges[] = {
+    {"self_attention.linear_qkv", RC_COMM_NONE, RC_COMM_ALL_GATHER},
+    {"self_attention.linear_proj", RC_COMM_ALL_REDUCE, RC_COMM_REDUCE_SCATTER},
+    {"mlp.linear_fc1", RC_COMM_NONE, RC_COMM_ALL_GATHER},
+    {"mlp.linear_fc2", RC_COMM_ALL_REDUCE, RC_COMM_REDUCE_SCATTER},
+};
+
+static rc_comm expected_exchange(const shape *m, const char *part)
+{
+    for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++) {
+        if (strcmp(exchanges[i].part, part) != 0 || m->t == 1)
+            continue;
+        rc_comm_kind kind =
+            m->has_sequence_parallel ? exchanges[i].sequence : exchanges[i].alone;
+        if (kind != RC_COMM_NONE)
+            return (rc_comm){kind, 2 * m->N * m->h};
+    }
+    return (rc_comm){RC_COMM_NONE, 0};
+}
+
+static void check_exchanges(const shape *m, const rc_graph *graph, rc_arena *mem)
+{
+    static const char prefix[] = "decoder.layers.1.";
+    (void)mem;
+    for (int i = graph->layer_first[1]; i <= graph->layer_last[1]; i++) {
+        char buf[RC_GRAPH_NAME_BYTES];
+        const char *part = rc_graph_op_name(graph, i, buf) + sizeof prefix - 1;
+        rc_comm comm = rc_graph_op(graph, i).comm, right = expected_exchange(m, part);
+        if (comm.kind != right.kind || (comm.kind && comm.bytes != right.bytes))
+            fail_msg("%s of t %lld%s: kind %d, %lld bytes, not kind %d, %lld bytes", part,
+                     (long long)m->t, m->has_sequence_parallel ? " and sequence parallel" : "",
+                     (int)comm.kind, (long long)comm.bytes, (int)right.kind,
+                     (long long)right.bytes);
+    }
+}
+
+static void linears_send_the_whole_hidden_state(void **state)
+{
+    (void)state;
+    for_every_shape(check_exchanges);
+}
+
+/* ---- measured ---- */
+
+/* Bytes that autograd of Megatron Core 0.19.2 held for one layer on a CPU, fp32, counted by storage
+ * with saved-tensor hooks (the difference of a model of 3 layers and one of 2): a Llama of h 64, 4
+ * heads of 16, f 192, s 32, b 2. There no kernel was fused, so it kept more than this profile's
+ * kernels do: a gated activation 2Nf elements more, torch's RMSNorm its normalised input, rotary
+ * embedding its cosines and sines. A checkpoint of attention adds a scalar of 4 bytes. */
+static void retained_bytes_match_what_megatron_core_held(void **state)
+{
+    static const law_model measured = {
+        "measured",
+        {"model.num_layers=3", "model.hidden_size=64", "model.num_attention_heads=4",
+         "model.ffn_hidden_size=192", "model.seq_length=32", "model.vocab_size=128",
+         "train.micro_batch_size=2", "model.normalization=RMSNorm",
+         "model.position_embedding_type=rope", "model.gated_linear_unit=true",
+         "model.activation_func=silu", "model.add_bias_linear=false", "model.hidden_dropout=0",
+         "model.attention_dropout=0", "model.share_embeddings_and_output_weights=false"}};
+    static const struct {
+        const char *setting;
+        int64_t t;
+        bool has_sequence_parallel;
+        int64_t held, activation, norms, rotary, scalar;
+    } cases[] = {
+        {"none", 1, false, 483840, 98304, 32768, 8192, 0},
+        {"selective/core_attn", 1, false, 451076, 98304, 32768, 8192, 4},
+        {"selective/layernorm", 1, false, 417792, 98304, 0, 8192, 0},
+        {"selective/mlp", 1, false, 238080, 0, 32768, 8192, 0},
+        {"selective/core_attn+layernorm+mlp", 1, false, 139268, 0, 0, 8192, 4},
+        {"full/uniform/1", 1, false, 16384, 0, 0, 0, 0},
+        {"none", 2, false, 295424, 49152, 32768, 8192, 0},
+        {"none", 2, true, 246016, 49152, 16384, 8192, 0},
+        {"selective/core_attn", 2, true, 229636, 49152, 16384, 8192, 4},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_error err = {0};
+        rc_arena *mem = rc_arena_open();
+        rc_graph *graph;
+        int64_t bytes, stats, more = cases[i].activation + cases[i].norms + cases[i].rotary;
+        rc_config *cfg = law_config(&measured, "local", mem);
+        cfg->tensor_model_parallel_size = cases[i].t;
+        cfg->sequence_parallel = cases[i].has_sequence_parallel;
+        law_check(rc_graph_make(cfg, RC_PROFILE_MEGATRON_LOCAL, 0, mem, &graph, &err), &err);
+        law_check(rc_cost_layer(law_policy(graph, cases[i].setting, mem), 1, mem, &bytes,
+                                &stats, &err),
+                  &err);
+        if (bytes + stats + more + cases[i].scalar != cases[i].held)
+            fail_msg("%s, t %lld: %lld bytes and %lld of unfused kernels, %lld were held",
+                     cases[i].setting, (long long)cases[i].t, (long long)(bytes + stats),
+                     (long long)(more + cases[i].scalar), (long long)cases[i].held);
+        rc_arena_close(mem);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_set_of_acting_labels_keeps_what_its_modules_save),
+        cmocka_unit_test(full_keeps_the_inputs_of_its_groups),
+        cmocka_unit_test(ends_keep_masks_the_final_norm_and_one_softmax),
+        cmocka_unit_test(linears_send_the_whole_hidden_state),
+        cmocka_unit_test(retained_bytes_match_what_megatron_core_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
