@@ -5,7 +5,7 @@
  * gives  rc_check
  * next   `recompute check` prints it; train and plan refuse by it
  */
-#include "check/core.h"
+#include "check/layers.h"
 #include "check/say.h"
 
 #include <string.h>
@@ -56,53 +56,53 @@ static bool is_equal(const rc_doc *a, const rc_doc *b)
 }
 
 /* Before 0.18 the graphs' modules were their scope. */
-static bool is_named_scope(const rc_core *core, rc_core_field field)
+static bool is_named_scope(const rc_checking *checking, rc_checked_field field)
 {
-    return field == RC_CORE_cuda_graph_modules && !SINCE("0.18");
+    return field == RC_CHECKED_cuda_graph_modules && !SINCE("0.18");
 }
 
 /* "full", the default, and null mean an empty list, so a change from one to the other is none; and
  * an unset inference scope means none. */
-static bool is_changed(const rc_core *core, rc_core_field field)
+static bool is_changed(const rc_checking *checking, rc_checked_field field)
 {
-    const rc_doc *now = core->at[field], *given = core->given[field];
-    if (is_named_scope(core, field) && core->is_given[RC_CORE_cuda_graph_scope])
-        given = core->given[RC_CORE_cuda_graph_scope];
+    const rc_doc *now = checking->at[field], *given = checking->given[field];
+    if (is_named_scope(checking, field) && checking->is_given[RC_CHECKED_cuda_graph_scope])
+        given = checking->given[RC_CHECKED_cuda_graph_scope];
     bool means_empty = given->kind == RC_DOC_NULL ||
                        (given->kind == RC_DOC_STRING && strcmp(given->text, "full") == 0);
-    if (field == RC_CORE_cuda_graph_modules && means_empty)
+    if (field == RC_CHECKED_cuda_graph_modules && means_empty)
         return now->n_children > 0;
-    if (field == RC_CORE_inference_cuda_graph_scope && given->kind == RC_DOC_NULL)
+    if (field == RC_CHECKED_inference_cuda_graph_scope && given->kind == RC_DOC_NULL)
         return now->kind == RC_DOC_STRING && strcmp(now->text, "none") != 0;
     return !is_equal(now, given);
 }
 
-static rc_code add_effective(const rc_core *core, rc_check *check, rc_error *err)
+static rc_code add_effective(const rc_checking *checking, rc_check *check, rc_error *err)
 {
-    static const rc_core_field own[] = {RC_CORE_recompute_granularity, RC_CORE_recompute_method,
-                                        RC_CORE_recompute_num_layers,
-                                        RC_CORE_recompute_modules};
-    static const rc_core_field left_out[] = {RC_CORE_expert_tensor_parallel_size,
-                                             RC_CORE_moe_ffn_hidden_size,
-                                             RC_CORE_cuda_graph_scope};
+    static const rc_checked_field own[] = {
+        RC_CHECKED_recompute_granularity, RC_CHECKED_recompute_method,
+        RC_CHECKED_recompute_num_layers, RC_CHECKED_recompute_modules};
+    static const rc_checked_field left_out[] = {RC_CHECKED_expert_tensor_parallel_size,
+                                                RC_CHECKED_moe_ffn_hidden_size,
+                                                RC_CHECKED_cuda_graph_scope};
     rc_doc *effective, *other;
-    RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &effective, err));
-    RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &other, err));
+    RC_TRY(rc_doc_new(checking->mem, RC_DOC_MAP, RC_NOWHERE, &effective, err));
+    RC_TRY(rc_doc_new(checking->mem, RC_DOC_MAP, RC_NOWHERE, &other, err));
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        RC_TRY(add_copy(effective, rc_core_field_find(own[i])->name, core->at[own[i]],
-                        core->mem, err));
-    for (int i = 0; i < RC_CORE_CLASS_COUNT; i++) {
+        RC_TRY(add_copy(effective, rc_checked_field_find(own[i])->name, checking->at[own[i]],
+                        checking->mem, err));
+    for (int i = 0; i < RC_CHECKED_CLASS_COUNT; i++) {
         bool is_left_out = false;
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
             is_left_out = is_left_out || i == (int)own[k];
         for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++)
             is_left_out = is_left_out || i == (int)left_out[k];
-        const rc_core_field_facts *field = rc_core_field_find((rc_core_field)i);
-        bool is_scope = is_named_scope(core, (rc_core_field)i);
+        const rc_checked_field_facts *field = rc_checked_field_find((rc_checked_field)i);
+        bool is_scope = is_named_scope(checking, (rc_checked_field)i);
         if (!is_left_out && (is_scope || SINCE(field->since)) &&
-            is_changed(core, (rc_core_field)i))
-            RC_TRY(add_copy(other, is_scope ? "cuda_graph_scope" : field->name, core->at[i],
-                            core->mem, err));
+            is_changed(checking, (rc_checked_field)i))
+            RC_TRY(add_copy(other, is_scope ? "cuda_graph_scope" : field->name, checking->at[i],
+                            checking->mem, err));
     }
     check->effective = effective;
     check->effective_other = other;
@@ -111,111 +111,113 @@ static rc_code add_effective(const rc_core *core, rc_check *check, rc_error *err
 
 /* --- findings */
 
-static rc_code add_finding(const rc_core *core, const rc_hit *hit, rc_check *check, size_t *k,
-                           rc_error *err)
+static rc_code add_finding(const rc_checking *checking, const rc_hit *hit, rc_check *check,
+                           size_t *k, rc_error *err)
 {
     rc_finding finding;
-    RC_TRY(rc_say_finding(core, hit, &finding, &check->fixes[*k], err));
+    RC_TRY(rc_say_finding(checking, hit, &finding, &check->fixes[*k], err));
     RC_TRY(rc_findings_add(&check->findings, &finding, err));
     check->rules[(*k)++] = rc_rule_at(hit->rule);
     return RC_OK;
 }
 
-static rc_code add_warning(const rc_core *core, const rc_hit *hit, rc_check *check,
+static rc_code add_warning(const rc_checking *checking, const rc_hit *hit, rc_check *check,
                            rc_error *err)
 {
     char id[RC_RULE_ID_ROOM];
-    return rc_arena_printf(core->mem, &check->warnings[check->n_warnings++], err, "%s",
+    return rc_arena_printf(checking->mem, &check->warnings[check->n_warnings++], err, "%s",
                            rc_rule_id(rc_rule_at(hit->rule), id));
 }
 
 /* Advice that says more than what the framework logs. */
-static bool is_said_better(const rc_core *core, rc_rule rule)
+static bool is_said_better(const rc_checking *checking, rc_rule rule)
 {
     if (rule != RC_RULE_warn_core_attn_recompute_may_be_needless)
         return false;
-    for (size_t i = 0; i < core->n_hits; i++)
-        if (core->hits[i].rule == RC_RULE_core_attn_with_fused_attention ||
-            core->hits[i].rule == RC_RULE_core_attn_raises_memory)
+    for (size_t i = 0; i < checking->n_hits; i++)
+        if (checking->hits[i].rule == RC_RULE_core_attn_with_fused_attention ||
+            checking->hits[i].rule == RC_RULE_core_attn_raises_memory)
             return true;
     return false;
 }
 
 /* A default that turns into what it means is nobody's news. */
-static bool is_news(const rc_core *core, const rc_hit *hit)
+static bool is_news(const rc_checking *checking, const rc_hit *hit)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
-    if (is_said_better(core, hit->rule))
+    if (is_said_better(checking, hit->rule))
         return false;
-    return strncmp(rule->name, "set_", 4) != 0 || rc_say_is_given(core, rule);
+    return strncmp(rule->name, "set_", 4) != 0 || rc_say_is_given(checking, rule);
 }
 
 /* Errors first, in the order they would be raised; then what else was said. */
-static rc_code add_findings(const rc_core *core, rc_check *check, rc_error *err)
+static rc_code add_findings(const rc_checking *checking, rc_check *check, rc_error *err)
 {
     size_t k = 0;
-    RC_TRY(RC_NEW(core->mem, &check->rules, core->n_hits, err));
-    RC_TRY(RC_NEW(core->mem, &check->fixes, core->n_hits, err));
-    RC_TRY(RC_NEW(core->mem, &check->warnings, core->n_hits, err));
-    check->findings.mem = core->mem;
+    RC_TRY(RC_NEW(checking->mem, &check->rules, checking->n_hits, err));
+    RC_TRY(RC_NEW(checking->mem, &check->fixes, checking->n_hits, err));
+    RC_TRY(RC_NEW(checking->mem, &check->warnings, checking->n_hits, err));
+    check->findings.mem = checking->mem;
     for (rc_level level = RC_LEVEL_ERROR; level <= RC_LEVEL_NOTE; level++)
-        for (size_t i = 0; i < core->n_hits; i++)
-            if (rc_say_level(core, &core->hits[i]) == level && is_news(core, &core->hits[i]))
-                RC_TRY(add_finding(core, &core->hits[i], check, &k, err));
+        for (size_t i = 0; i < checking->n_hits; i++)
+            if (rc_say_level(checking, &checking->hits[i]) == level &&
+                is_news(checking, &checking->hits[i]))
+                RC_TRY(add_finding(checking, &checking->hits[i], check, &k, err));
     check->is_accepted = rc_findings_count(&check->findings, RC_LEVEL_ERROR) == 0;
     check->first = check->is_accepted ? check->findings.n : 0;
-    for (size_t i = 0; i < core->n_until_stop; i++)
-        if (is_framework_warning(&core->hits[i]))
-            RC_TRY(add_warning(core, &core->hits[i], check, err));
+    for (size_t i = 0; i < checking->n_until_stop; i++)
+        if (is_framework_warning(&checking->hits[i]))
+            RC_TRY(add_warning(checking, &checking->hits[i], check, err));
     return RC_OK;
 }
 
-static rc_code add_exception(const rc_core *core, rc_check *check, rc_error *err)
+static rc_code add_exception(const rc_checking *checking, rc_check *check, rc_error *err)
 {
     char exception[RC_RULE_ID_ROOM];
     size_t i = 0;
     if (check->is_accepted)
         return RC_OK;
-    while (rc_say_level(core, &core->hits[i]) != RC_LEVEL_ERROR)
+    while (rc_say_level(checking, &checking->hits[i]) != RC_LEVEL_ERROR)
         i++; /* the first finding */
-    check->exception = core->hits[i].exception;
+    check->exception = checking->hits[i].exception;
     if (check->exception || !rc_rule_exception(check->rules[0], exception))
         return RC_OK;
-    return rc_arena_printf(core->mem, &check->exception, err, "%s", exception);
+    return rc_arena_printf(checking->mem, &check->exception, err, "%s", exception);
 }
 
-static rc_code make_check(rc_core *core, rc_arena *mem, rc_check **out, rc_error *err)
+static rc_code make_check(rc_checking *checking, rc_arena *mem, rc_check **out, rc_error *err)
 {
     rc_check *check;
     RC_TRY(RC_NEW(mem, &check, 1, err));
-    RC_TRY(add_findings(core, check, err));
-    RC_TRY(add_exception(core, check, err));
-    RC_TRY(add_effective(core, check, err));
+    RC_TRY(add_findings(checking, check, err));
+    RC_TRY(add_exception(checking, check, err));
+    RC_TRY(add_effective(checking, check, err));
     *out = check;
     return RC_OK;
 }
 
 /* --- inputs */
 
-static rc_code set_options(rc_core *core, const rc_check_options *options, rc_error *err)
+static rc_code set_options(rc_checking *checking, const rc_check_options *options,
+                           rc_error *err)
 {
     const char *megatron = options->megatron ? options->megatron : "main";
     const char *te = options->transformer_engine ? options->transformer_engine : "999";
-    if (!rc_release_find(megatron, &core->release))
+    if (!rc_release_find(megatron, &checking->release))
         return RC_FAIL(
             err, RC_E_INPUT, RC_NOWHERE,
             "no release of Megatron Core is called %.60s; known are 0.9 to 0.19 and main",
             megatron);
-    if (!rc_te_find(te, &core->te))
+    if (!rc_te_find(te, &checking->te))
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "%.60s is no version of Transformer Engine; write it like 2.9.0", te);
     return RC_OK;
 }
 
 /* Sizes that a fragment of a config leaves to a recipe; without them the rest is judged kindly. */
-static bool is_fragment(const rc_config *cfg, const rc_core *core)
+static bool is_fragment(const rc_config *cfg, const rc_checking *checking)
 {
-    return cfg->framework != RC_FRAMEWORK_CORE && !core->is_given[RC_CORE_num_layers];
+    return cfg->framework != RC_FRAMEWORK_CORE && !checking->is_given[RC_CHECKED_num_layers];
 }
 
 /* Megatron-LM names neither the class nor its size before it builds them; of Bridge's providers the
@@ -224,84 +226,85 @@ static bool is_mla_class(const rc_config *cfg)
 {
     if (cfg->config_class && strcmp(cfg->config_class, "MLATransformerConfig") == 0)
         return true;
-    return cfg->multi_latent_attention && !rc_core_is_plain_provider(cfg);
+    return cfg->multi_latent_attention && !rc_bridge_is_plain_provider(cfg);
 }
 
 /* Members of the MLA class alone. A launcher does not hand them to the other one. */
-static bool is_of_other_class(const rc_core *core, rc_core_field field)
+static bool is_of_other_class(const rc_checking *checking, rc_checked_field field)
 {
-    return core->is_call && !core->is_mla &&
-           (field == RC_CORE_rope_type || field == RC_CORE_cache_mla_latents);
+    return checking->is_call && !checking->is_mla &&
+           (field == RC_CHECKED_rope_type || field == RC_CHECKED_cache_mla_latents);
 }
 
 /* A keyword that the class does not have: Python refuses the call before any check. */
-static void refuse_later_fields(rc_core *core)
+static void refuse_later_fields(rc_checking *checking)
 {
-    for (int i = 0; i < RC_CORE_CLASS_COUNT; i++) {
-        const rc_core_field_facts *field = rc_core_field_find((rc_core_field)i);
-        if (core->is_given[i] && (!rc_release_is_at_least(core->release, field->since) ||
-                                  is_of_other_class(core, (rc_core_field)i)))
-            rc_core_raise(core, RC_RULE_field_not_in_release, field->name);
+    for (int i = 0; i < RC_CHECKED_CLASS_COUNT; i++) {
+        const rc_checked_field_facts *field = rc_checked_field_find((rc_checked_field)i);
+        if (checking->is_given[i] &&
+            (!rc_release_is_at_least(checking->release, field->since) ||
+             is_of_other_class(checking, (rc_checked_field)i)))
+            rc_checking_raise(checking, RC_RULE_field_not_in_release, field->name);
     }
 }
 
 rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_options *options,
                            rc_arena *mem, rc_check **out, rc_error *err)
 {
-    rc_core *core;
+    rc_checking *checking;
     if (fields->kind != RC_DOC_MAP)
         return RC_FAIL(err, RC_E_INPUT, fields->where,
                        "the fields of a config class are a map, such as {num_layers: 4}");
-    RC_TRY(rc_core_open(mem, is_mla, &core, err));
-    RC_TRY(set_options(core, options, err));
-    core->framework = RC_FRAMEWORK_CORE;
-    core->is_call = true;
+    RC_TRY(rc_checking_make(mem, is_mla, &checking, err));
+    RC_TRY(set_options(checking, options, err));
+    checking->framework = RC_FRAMEWORK_CORE;
+    checking->is_call = true;
     for (const rc_doc *node = fields->child; node; node = node->next) {
-        rc_core_field field = rc_core_field_named(node->key);
-        if (field >= RC_CORE_CLASS_COUNT)
+        rc_checked_field field = rc_checked_field_named(node->key);
+        if (field >= RC_CHECKED_CLASS_COUNT)
             continue;
-        core->at[field] = core->given[field] = core->written[field] = node;
-        core->is_given[field] = true;
+        checking->at[field] = checking->given[field] = checking->written[field] = node;
+        checking->is_given[field] = true;
     }
-    core->err = err;
-    refuse_later_fields(core);
-    RC_TRY(rc_core_run(core, err));
-    return make_check(core, mem, out, err);
+    checking->err = err;
+    refuse_later_fields(checking);
+    RC_TRY(rc_check_core(checking, err));
+    return make_check(checking, mem, out, err);
 }
 
-static rc_code run_layers(rc_core *core, const rc_config *cfg, const rc_check_options *options,
-                          rc_error *err)
+static rc_code run_layers(rc_checking *checking, const rc_config *cfg,
+                          const rc_check_options *options, rc_error *err)
 {
-    core->err = err;
+    checking->err = err;
     if (options->target == RC_CHECK_MEGATRON_LM)
-        rc_core_cli(core);
+        rc_check_cli(checking);
     if (options->target == RC_CHECK_BRIDGE)
-        rc_core_bridge(core);
-    refuse_later_fields(core);
-    RC_TRY(rc_core_run(core, err));
+        rc_check_bridge(checking);
+    refuse_later_fields(checking);
+    RC_TRY(rc_check_core(checking, err));
     if (options->target == RC_CHECK_BRIDGE)
-        rc_core_bridge_late(core);
+        rc_check_bridge_late(checking);
     if (options->target != RC_CHECK_CORE)
-        rc_core_build(core);
+        rc_check_build(checking);
     if (options->has_advice) {
-        rc_core_advice(core);
-        rc_core_unknown(core, cfg);
+        rc_check_advice(checking);
+        rc_check_unknown(checking, cfg);
     }
-    return core->code;
+    return checking->code;
 }
 
 rc_code rc_check_make(const rc_config *cfg, const rc_check_options *options, rc_arena *mem,
                       rc_check **out, rc_error *err)
 {
-    rc_core *core;
-    RC_TRY(rc_core_open(mem, is_mla_class(cfg), &core, err));
-    RC_TRY(set_options(core, options, err));
-    RC_TRY(rc_core_fill(core, cfg, err));
-    core->cfg = cfg;
-    core->framework = cfg->framework;
-    core->is_partial = is_fragment(cfg, core);
-    RC_TRY(run_layers(core, cfg, options, err));
-    return make_check(core, mem, out, err);
+    rc_checking *checking;
+    RC_TRY(rc_checking_make(mem, is_mla_class(cfg), &checking, err));
+    RC_TRY(set_options(checking, options, err));
+    RC_TRY(rc_checking_fill(checking, cfg, err));
+    checking->cfg = cfg;
+    checking->framework = cfg->framework;
+    checking->is_partial = is_fragment(cfg, checking);
+    RC_TRY(run_layers(checking, cfg, options, err));
+    return make_check(checking, mem, out, err);
 }
 
 rc_check_target rc_check_find_target(const rc_config *cfg)

@@ -3,15 +3,15 @@
  * A typed value is what the launcher hands to the class; the raw node stays where its kind matters
  * (true and 2.0 are no layer counts) and for its position.
  */
-#include "check/core.h"
+#include "check/checking.h"
 
 #include <string.h>
 
 /* Every setting that a rule reads is a field of the configuration, by the same name. */
-static const rc_field field_of[RC_CORE_COUNT] = {
-#define RC_CORE(name, dflt, since) RC_FIELD_##name,
-#include "defs/core_fields.def"
-#undef RC_CORE
+static const rc_field field_of[RC_CHECKED_COUNT] = {
+#define RC_CHECKED(name, dflt, since) RC_FIELD_##name,
+#include "defs/checked_fields.def"
+#undef RC_CHECKED
 };
 
 static rc_code make_list(const rc_strings *list, const rc_doc *node, rc_arena *mem, rc_doc *out,
@@ -94,7 +94,7 @@ static rc_code make_value(const rc_config *cfg, rc_field field, rc_arena *mem,
     return origin->is_null ? RC_OK : fill_typed(at, type, origin->node, mem, value, err);
 }
 
-/* An untouched default is the class's own, which core_fields.def knows; Megatron-LM hands over
+/* An untouched default is the class's own, which checked_fields.def knows; Megatron-LM hands over
  * defaults of its arguments. */
 static bool is_class_default(const rc_config *cfg, rc_field field)
 {
@@ -103,29 +103,29 @@ static bool is_class_default(const rc_config *cfg, rc_field field)
 }
 
 /* `--tensor-model-parallel-size $TP` with TP from the scheduler: no rule may be sure about it. */
-static void mark_late(rc_core *core, const rc_config *cfg)
+static void mark_late(rc_checking *checking, const rc_config *cfg)
 {
     for (size_t i = 0; i < cfg->n_unknown; i++) {
         const rc_unknown_key *one = &cfg->unknown[i];
-        rc_core_field field = one->is_value
-                                  ? rc_core_field_named(rc_field_find(one->field)->name)
-                                  : RC_CORE_COUNT;
-        if (field != RC_CORE_COUNT)
-            core->is_late[field] = true;
+        rc_checked_field field = one->is_value
+                                     ? rc_checked_field_named(rc_field_find(one->field)->name)
+                                     : RC_CHECKED_COUNT;
+        if (field != RC_CHECKED_COUNT)
+            checking->is_late[field] = true;
     }
 }
 
-rc_code rc_core_fill(rc_core *core, const rc_config *cfg, rc_error *err)
+rc_code rc_checking_fill(rc_checking *checking, const rc_config *cfg, rc_error *err)
 {
-    mark_late(core, cfg);
-    for (int i = 0; i < RC_CORE_COUNT; i++) {
+    mark_late(checking, cfg);
+    for (int i = 0; i < RC_CHECKED_COUNT; i++) {
         rc_field field = field_of[i];
         if (is_class_default(cfg, field))
             continue;
-        RC_TRY(make_value(cfg, field, core->mem, &core->at[i], err));
-        core->given[i] = core->written[i] = core->at[i];
-        core->is_given[i] = cfg->origin[field].kind != RC_FROM_DERIVED &&
-                            cfg->origin[field].kind != RC_FROM_DEFAULT;
+        RC_TRY(make_value(cfg, field, checking->mem, &checking->at[i], err));
+        checking->given[i] = checking->written[i] = checking->at[i];
+        checking->is_given[i] = cfg->origin[field].kind != RC_FROM_DERIVED &&
+                                cfg->origin[field].kind != RC_FROM_DEFAULT;
     }
     return RC_OK;
 }

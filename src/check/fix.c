@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The row's column; a model without experts needs no more of them. */
-static const char *find_fix(const rc_core *core, rc_rule rule)
+static const char *find_fix(const rc_checking *checking, rc_rule rule)
 {
     static const struct {
         rc_rule rule;
@@ -28,14 +28,14 @@ static const char *find_fix(const rc_core *core, rc_rule rule)
     return rc_rule_at(rule)->fix;
 }
 
-const char *rc_fix_words(const rc_core *core, rc_rule rule)
+const char *rc_fix_words(const rc_checking *checking, rc_rule rule)
 {
-    const char *bar = strstr(find_fix(core, rule), " | ");
+    const char *bar = strstr(find_fix(checking, rule), " | ");
     return bar ? bar + 3 : NULL;
 }
 
 typedef struct fix_word {
-    rc_core_field field;
+    rc_checked_field field;
     char op; /* '=' '-' '+' */
     const char *value;
     size_t n;
@@ -57,10 +57,10 @@ static bool next_word(const char **at, const char *end, fix_word *word)
             continue;
         memcpy(name, start, n_name);
         name[n_name] = '\0';
-        word->field = rc_core_field_named(name);
+        word->field = rc_checked_field_named(name);
         word->value = equals + 1;
         word->n = (size_t)(start + n - word->value);
-        if (word->field != RC_CORE_COUNT)
+        if (word->field != RC_CHECKED_COUNT)
             return true;
     }
     return false;
@@ -106,7 +106,8 @@ static bool has_item(const rc_doc *list, const char *text, size_t n)
 }
 
 /* The labels that were probably meant by a word that is none: "core_atn", or "core_attn,mlp" in one. */
-static rc_code add_meant(const rc_core *core, const char *typed, rc_doc *list, rc_error *err)
+static rc_code add_meant(const rc_checking *checking, const char *typed, rc_doc *list,
+                         rc_error *err)
 {
     static const char between[] = ", []'\"";
     char part[64];
@@ -117,45 +118,47 @@ static rc_code add_meant(const rc_core *core, const char *typed, rc_doc *list, r
         rc_label label;
         const char *meant = rc_label_find(part, &label) ? part : rc_label_nearest(part);
         const char *name;
-        if (!meant || !rc_core_is_label(core, meant) || has_item(list, meant, strlen(meant)))
+        if (!meant || !rc_checking_knows_label(checking, meant) ||
+            has_item(list, meant, strlen(meant)))
             continue;
-        RC_TRY(rc_arena_copy(core->mem, meant, strlen(meant), &name, err));
-        RC_TRY(add_item(core->mem, list, name, strlen(name), RC_NOWHERE, err));
+        RC_TRY(rc_arena_copy(checking->mem, meant, strlen(meant), &name, err));
+        RC_TRY(add_item(checking->mem, list, name, strlen(name), RC_NOWHERE, err));
     }
     return RC_OK;
 }
 
 /* The items of a list, and in place of the one of that name (may be NULL) what was meant by it. */
-static rc_code copy_items(const rc_core *core, const rc_doc *from, const char *without,
+static rc_code copy_items(const rc_checking *checking, const rc_doc *from, const char *without,
                           bool has_meaning, rc_doc *list, rc_error *err)
 {
     size_t n = without ? strlen(without) : 0;
     for (const rc_doc *item = from; item; item = item->next) {
         bool is_it = without && is_word(item, without, n);
         if (is_it && has_meaning)
-            RC_TRY(add_meant(core, without, list, err));
+            RC_TRY(add_meant(checking, without, list, err));
         else if (!is_it && item->kind == RC_DOC_STRING)
-            RC_TRY(add_item(core->mem, list, item->text, item->n_bytes, item->where, err));
+            RC_TRY(add_item(checking->mem, list, item->text, item->n_bytes, item->where, err));
     }
     return RC_OK;
 }
 
 /* The list at hand without the item, or with it. */
-static rc_code change_list(const rc_core *core, const fix_word *word, const rc_hit *hit,
+static rc_code change_list(const rc_checking *checking, const fix_word *word, const rc_hit *hit,
                            const rc_doc *now, rc_doc **out, rc_error *err)
 {
     bool is_item = word->n == 1 && *word->value == '$', is_removal = word->op == '-';
     bool has_meaning = hit->rule == RC_RULE_recompute_module_unknown;
     const char *name = hit->item ? hit->item : "";
     if (!is_item)
-        RC_TRY(rc_arena_copy(core->mem, word->value, word->n, &name, err));
-    RC_TRY(rc_doc_new(core->mem, RC_DOC_LIST, RC_NOWHERE, out, err));
+        RC_TRY(rc_arena_copy(checking->mem, word->value, word->n, &name, err));
+    RC_TRY(rc_doc_new(checking->mem, RC_DOC_LIST, RC_NOWHERE, out, err));
     if (now->kind == RC_DOC_LIST)
-        RC_TRY(copy_items(core, now->child, is_removal ? name : NULL, has_meaning, *out, err));
+        RC_TRY(
+            copy_items(checking, now->child, is_removal ? name : NULL, has_meaning, *out, err));
     else if (is_removal && has_meaning)
-        RC_TRY(add_meant(core, name, *out, err));
+        RC_TRY(add_meant(checking, name, *out, err));
     if (word->op == '+' && !has_item(*out, name, strlen(name)))
-        RC_TRY(add_item(core->mem, *out, name, strlen(name), RC_NOWHERE, err));
+        RC_TRY(add_item(checking->mem, *out, name, strlen(name), RC_NOWHERE, err));
     return RC_OK;
 }
 
@@ -184,20 +187,21 @@ static rc_doc *find_child(rc_doc *map, const char *key)
 }
 
 /* A later word of the same field starts from what the earlier made of it. */
-static rc_code add_change(const rc_core *core, const fix_word *word, const rc_hit *hit,
+static rc_code add_change(const rc_checking *checking, const fix_word *word, const rc_hit *hit,
                           rc_doc *map, rc_error *err)
 {
-    const char *key = rc_core_field_find(word->field)->name;
+    const char *key = rc_checked_field_find(word->field)->name;
     rc_doc *before = find_child(map, key), *value;
-    const rc_doc *now = before ? before : core->given[word->field];
+    const rc_doc *now = before ? before : checking->given[word->field];
     /* an unset list has come to mean [core_attn], but only where labels are read */
-    if (!before && now->kind == RC_DOC_NULL && word->op != '=' && rc_core_is_selective(core))
-        now = core->at[word->field];
+    if (!before && now->kind == RC_DOC_NULL && word->op != '=' &&
+        rc_checking_is_selective(checking))
+        now = checking->at[word->field];
     if (word->op == '=')
-        RC_TRY(make_value(core->mem, word, &value, err));
+        RC_TRY(make_value(checking->mem, word, &value, err));
     else
-        RC_TRY(change_list(core, word, hit, now, &value, err));
-    if (!before && is_same(value, core->given[word->field]))
+        RC_TRY(change_list(checking, word, hit, now, &value, err));
+    if (!before && is_same(value, checking->given[word->field]))
         return RC_OK;
     if (!before) {
         rc_doc_add(map, key, RC_NOWHERE, value);
@@ -211,50 +215,51 @@ static rc_code add_change(const rc_core *core, const fix_word *word, const rc_hi
 }
 
 /* A list with its last label gone means no recompute at all, which the granularity says. */
-static rc_code settle_labels(const rc_core *core, rc_doc *map, rc_error *err)
+static rc_code settle_labels(const rc_checking *checking, rc_doc *map, rc_error *err)
 {
     rc_doc *list = find_child(map, "recompute_modules"), *none;
     if (!list || list->kind != RC_DOC_LIST || list->child ||
         find_child(map, "recompute_granularity"))
         return RC_OK;
     list->kind = RC_DOC_NULL;
-    if (!core->is_given[RC_CORE_recompute_modules]) {
+    if (!checking->is_given[RC_CHECKED_recompute_modules]) {
         list->key = "recompute_granularity";
         return RC_OK;
     }
-    RC_TRY(rc_doc_new(core->mem, RC_DOC_NULL, RC_NOWHERE, &none, err));
+    RC_TRY(rc_doc_new(checking->mem, RC_DOC_NULL, RC_NOWHERE, &none, err));
     rc_doc_add(map, "recompute_granularity", RC_NOWHERE, none);
     return RC_OK;
 }
 
 /* Graphs' modules under their old name: until 0.17 the only one, later read where the new is empty. */
-static rc_code settle_scope(const rc_core *core, rc_doc *map, rc_error *err)
+static rc_code settle_scope(const rc_checking *checking, rc_doc *map, rc_error *err)
 {
     rc_doc *modules = find_child(map, "cuda_graph_modules"), *none;
-    if (!modules || core->given[RC_CORE_cuda_graph_scope]->kind == RC_DOC_NULL ||
+    if (!modules || checking->given[RC_CHECKED_cuda_graph_scope]->kind == RC_DOC_NULL ||
         find_child(map, "cuda_graph_scope"))
         return RC_OK;
     if (!SINCE("0.18")) {
         modules->key = "cuda_graph_scope";
         return RC_OK;
     }
-    RC_TRY(rc_doc_new(core->mem, RC_DOC_NULL, RC_NOWHERE, &none, err));
+    RC_TRY(rc_doc_new(checking->mem, RC_DOC_NULL, RC_NOWHERE, &none, err));
     rc_doc_add(map, "cuda_graph_scope", RC_NOWHERE, none);
     return RC_OK;
 }
 
-rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err)
+rc_code rc_fix_make(const rc_checking *checking, const rc_hit *hit, const rc_doc **out,
+                    rc_error *err)
 {
-    const char *at = find_fix(core, hit->rule), *bar = strstr(at, " | ");
+    const char *at = find_fix(checking, hit->rule), *bar = strstr(at, " | ");
     const char *end = bar ? bar : at + strlen(at);
     rc_doc *map;
     fix_word word;
     *out = NULL;
-    RC_TRY(rc_doc_new(core->mem, RC_DOC_MAP, RC_NOWHERE, &map, err));
+    RC_TRY(rc_doc_new(checking->mem, RC_DOC_MAP, RC_NOWHERE, &map, err));
     while (next_word(&at, end, &word))
-        RC_TRY(add_change(core, &word, hit, map, err));
-    RC_TRY(settle_labels(core, map, err));
-    RC_TRY(settle_scope(core, map, err));
+        RC_TRY(add_change(checking, &word, hit, map, err));
+    RC_TRY(settle_labels(checking, map, err));
+    RC_TRY(settle_scope(checking, map, err));
     if (map->child)
         *out = map;
     return RC_OK;

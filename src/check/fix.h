@@ -2,13 +2,14 @@
 #ifndef RC_CHECK_FIX_H
 #define RC_CHECK_FIX_H
 
-#include "check/core.h"
+#include "check/checking.h"
 
 /* A map from core field to its new value, in the row's order; NULL when the row has no such part. */
 RC_MUST_CHECK
-rc_code rc_fix_make(const rc_core *core, const rc_hit *hit, const rc_doc **out, rc_error *err);
+rc_code rc_fix_make(const rc_checking *checking, const rc_hit *hit, const rc_doc **out,
+                    rc_error *err);
 
 /* The words behind the machine part, or NULL. */
-const char *rc_fix_words(const rc_core *core, rc_rule rule);
+const char *rc_fix_words(const rc_checking *checking, rc_rule rule);
 
 #endif

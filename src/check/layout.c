@@ -3,7 +3,7 @@
  * Written form: commas are dropped, then `(...)*n` is repeated, then `x*n`; `|` ends a stage.
  * A bracket holds no bracket. Source: Megatron-LM pipeline_parallel_layer_layout.py.
  */
-#include "check/core.h"
+#include "check/layout.h"
 
 #include "base/text.h"
 
@@ -12,13 +12,13 @@
 
 enum { MAX_TEXT = 1 << 20 }; /* a layout longer than this is no layout of a model */
 
-static bool add_text(rc_core *core, rc_text *text, const char *bytes, size_t n)
+static bool add_text(rc_checking *checking, rc_text *text, const char *bytes, size_t n)
 {
     if (text->n + n > MAX_TEXT)
         return false;
-    if (core->code == RC_OK)
-        core->code = rc_text_add(text, bytes, n, core->err);
-    return core->code == RC_OK;
+    if (checking->code == RC_OK)
+        checking->code = rc_text_add(text, bytes, n, checking->err);
+    return checking->code == RC_OK;
 }
 
 /* "*12" at `at`: its length and number, or 0. */
@@ -33,58 +33,58 @@ static size_t take_repeat(const char *at, size_t *times)
     return n;
 }
 
-static bool add_repeated(rc_core *core, rc_text *text, const char *bytes, size_t n,
+static bool add_repeated(rc_checking *checking, rc_text *text, const char *bytes, size_t n,
                          size_t times)
 {
     for (size_t i = 0; i < times; i++)
-        if (!add_text(core, text, bytes, n))
+        if (!add_text(checking, text, bytes, n))
             return false;
     return true;
 }
 
 /* (...)*n; other brackets stay, and are then letters that mean nothing. */
-static bool expand_brackets(rc_core *core, const char *from, rc_text *to)
+static bool expand_brackets(rc_checking *checking, const char *from, rc_text *to)
 {
     while (*from) {
         size_t inside = *from == '(' ? strcspn(from + 1, ")") : 0, times, n = 0;
         if (inside && from[1 + inside] == ')')
             n = take_repeat(from + inside + 2, &times);
-        if (n && !add_repeated(core, to, from + 1, inside, times))
+        if (n && !add_repeated(checking, to, from + 1, inside, times))
             return false;
-        if (!n && !add_text(core, to, from, 1))
+        if (!n && !add_text(checking, to, from, 1))
             return false;
         from += n ? inside + 2 + n : 1;
     }
     return true;
 }
 
-static bool expand_letters(rc_core *core, const char *from, rc_text *to)
+static bool expand_letters(rc_checking *checking, const char *from, rc_text *to)
 {
     while (*from) {
         size_t times = 1, n = take_repeat(from + 1, &times);
-        if (!add_repeated(core, to, from, 1, n ? times : 1))
+        if (!add_repeated(checking, to, from, 1, n ? times : 1))
             return false;
         from += 1 + n;
     }
     return true;
 }
 
-static bool drop_commas(rc_core *core, const char *from, rc_text *to)
+static bool drop_commas(rc_checking *checking, const char *from, rc_text *to)
 {
     for (; *from; from++)
-        if (*from != ',' && !add_text(core, to, from, 1))
+        if (*from != ',' && !add_text(checking, to, from, 1))
             return false;
     return true;
 }
 
-static bool grow(rc_core *core, void **at, size_t n, size_t *room, size_t elem_bytes)
+static bool grow(rc_checking *checking, void **at, size_t n, size_t *room, size_t elem_bytes)
 {
     if (n < *room)
         return true;
     size_t new_room = *room ? 2 * *room : 64;
     void *bigger;
-    core->code = rc_arena_take(core->mem, new_room, elem_bytes, &bigger, core->err);
-    if (core->code != RC_OK)
+    checking->code = rc_arena_take(checking->mem, new_room, elem_bytes, &bigger, checking->err);
+    if (checking->code != RC_OK)
         return false;
     if (*room)
         memcpy(bigger, *at, *room * elem_bytes);
@@ -93,20 +93,20 @@ static bool grow(rc_core *core, void **at, size_t n, size_t *room, size_t elem_b
     return true;
 }
 
-static bool add_layer(rc_core *core, rc_layout *layout, rc_stage_layer layer)
+static bool add_layer(rc_checking *checking, rc_pipeline_layout *layout, rc_stage_layer layer)
 {
     void *at = layout->layers;
-    if (!grow(core, &at, layout->n_layers, &layout->n_room, sizeof layer))
+    if (!grow(checking, &at, layout->n_layers, &layout->n_room, sizeof layer))
         return false;
     layout->layers = at;
     layout->layers[layout->n_layers++] = layer;
     return true;
 }
 
-static bool end_stage(rc_core *core, rc_layout *layout)
+static bool end_stage(rc_checking *checking, rc_pipeline_layout *layout)
 {
     void *at = layout->stage_starts;
-    if (!grow(core, &at, layout->n_stages + 1, &layout->n_stage_room, sizeof(size_t)))
+    if (!grow(checking, &at, layout->n_stages + 1, &layout->n_stage_room, sizeof(size_t)))
         return false;
     layout->stage_starts = at;
     layout->stage_starts[0] = 0;
@@ -114,33 +114,33 @@ static bool end_stage(rc_core *core, rc_layout *layout)
     return true;
 }
 
-static bool read_letters(rc_core *core, const char *text, rc_layout *layout)
+static bool read_letters(rc_checking *checking, const char *text, rc_pipeline_layout *layout)
 {
     static const char letters[] = "ELxtm"; /* ORDER rc_stage_layer; encoders have no letter */
     for (; *text; text++) {
         const char *letter = strchr(letters, *text);
-        bool is_done = *text == '|' ? end_stage(core, layout)
+        bool is_done = *text == '|' ? end_stage(checking, layout)
                        : letter && *letter != 'x'
-                           ? add_layer(core, layout, (rc_stage_layer)(letter - letters))
+                           ? add_layer(checking, layout, (rc_stage_layer)(letter - letters))
                            : false;
         if (!is_done)
             return false;
     }
-    return end_stage(core, layout);
+    return end_stage(checking, layout);
 }
 
-static bool read_written(rc_core *core, const rc_doc *doc, rc_layout *layout)
+static bool read_written(rc_checking *checking, const rc_doc *doc, rc_pipeline_layout *layout)
 {
-    rc_text plain = {.mem = core->mem}, unrolled = plain, flat = plain;
-    if (strlen(doc->text) != doc->n_bytes || !drop_commas(core, doc->text, &plain) ||
-        !expand_brackets(core, plain.at ? plain.at : "", &unrolled) ||
-        !expand_letters(core, unrolled.at ? unrolled.at : "", &flat))
+    rc_text plain = {.mem = checking->mem}, unrolled = plain, flat = plain;
+    if (strlen(doc->text) != doc->n_bytes || !drop_commas(checking, doc->text, &plain) ||
+        !expand_brackets(checking, plain.at ? plain.at : "", &unrolled) ||
+        !expand_letters(checking, unrolled.at ? unrolled.at : "", &flat))
         return false;
-    return read_letters(core, flat.at ? flat.at : "", layout);
+    return read_letters(checking, flat.at ? flat.at : "", layout);
 }
 
 /* Names count without case and surrounding space. */
-static bool read_name(rc_core *core, const rc_doc *item, rc_layout *layout)
+static bool read_name(rc_checking *checking, const rc_doc *item, rc_pipeline_layout *layout)
 {
     static const char *const names[] = {"embedding", "loss", "encoder", "decoder", "mtp"};
     char name[16] = "";
@@ -154,12 +154,12 @@ static bool read_name(rc_core *core, const rc_doc *item, rc_layout *layout)
         name[i] = (char)tolower((unsigned char)start[i]);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
-            return add_layer(core, layout, (rc_stage_layer)i);
+            return add_layer(checking, layout, (rc_stage_layer)i);
     return false;
 }
 
 /* Two passes, as rows are counted before their names are looked up. */
-static bool read_rows(rc_core *core, const rc_doc *doc, rc_layout *layout)
+static bool read_rows(rc_checking *checking, const rc_doc *doc, rc_pipeline_layout *layout)
 {
     for (const rc_doc *row = doc->child; row; row = row->next)
         if (row->kind != RC_DOC_LIST)
@@ -167,21 +167,22 @@ static bool read_rows(rc_core *core, const rc_doc *doc, rc_layout *layout)
     layout->n_rows = doc->n_children;
     for (const rc_doc *row = doc->child; row; row = row->next) {
         for (const rc_doc *item = row->child; item; item = item->next)
-            if (!read_name(core, item, layout))
+            if (!read_name(checking, item, layout))
                 return false;
-        if (!end_stage(core, layout))
+        if (!end_stage(checking, layout))
             return false;
     }
     return true;
 }
 
-bool rc_layout_read(rc_core *core, const rc_doc *doc, rc_layout *layout)
+bool rc_pipeline_layout_read(rc_checking *checking, const rc_doc *doc,
+                             rc_pipeline_layout *layout)
 {
-    *layout = (rc_layout){0};
+    *layout = (rc_pipeline_layout){0};
     if (doc->kind == RC_DOC_STRING) {
-        bool is_read = read_written(core, doc, layout);
+        bool is_read = read_written(checking, doc, layout);
         layout->n_rows = is_read ? layout->n_stages : 0;
         return is_read;
     }
-    return doc->kind == RC_DOC_LIST && read_rows(core, doc, layout);
+    return doc->kind == RC_DOC_LIST && read_rows(checking, doc, layout);
 }

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-static void both_ways(rc_core *core)
+static void both_ways(rc_checking *checking)
 {
     static const char *const both[] = {"core_attn", "moe_act", "gdp_qkv"};
     for (size_t i = 0; i < sizeof both / sizeof *both; i++)
-        if (RECOMPUTES(both[i]) && HAS(offload_modules, both[i]))
+        if (RECOMPUTES(both[i]) && IN(offload_modules, both[i]))
             WARN_ITEM(recompute_and_offload_same_label, both[i]);
 }
 
@@ -29,9 +29,9 @@ static double largest_saved(const rc_sizes *sizes, const char *module)
     return 0.0;
 }
 
-static void thresholds(rc_core *core, const rc_sizes *sizes)
+static void thresholds(rc_checking *checking, const rc_sizes *sizes)
 {
-    const rc_doc *modules = core->at[RC_CORE_offload_modules];
+    const rc_doc *modules = checking->at[RC_CHECKED_offload_modules];
     if (modules->kind != RC_DOC_LIST || IS_NULL(min_offloaded_tensor_size))
         return;
     double least = NUMBER(min_offloaded_tensor_size);
@@ -45,29 +45,29 @@ static void thresholds(rc_core *core, const rc_sizes *sizes)
 }
 
 /* Blocks of sizes that differ from step to step: what a label gives back does not fit again. */
-static void fragments(rc_core *core)
+static void fragments(rc_checking *checking)
 {
     bool is_known = !IS_NULL(pytorch_cuda_alloc_conf) || !IS_NULL(pytorch_alloc_conf);
     bool is_padded = ON(moe_pad_expert_input_to_capacity) || ON(moe_paged_stash);
-    if (is_known && !rc_core_has_expandable_segments(core) && RECOMPUTES("moe_act") &&
+    if (is_known && !rc_checking_need_expandable_segments(checking) && RECOMPUTES("moe_act") &&
         ON(num_moe_experts) && !is_padded && IS(cuda_graph_impl, "none"))
         WARN_ITEM(discarded_blocks_fragment, "moe_act");
 }
 
-static void allocator(rc_core *core)
+static void allocator(rc_checking *checking)
 {
     bool is_graphed =
         !IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine");
-    if (is_graphed && rc_core_has_expandable_segments(core))
+    if (is_graphed && rc_checking_need_expandable_segments(checking))
         WARN(expandable_segments_with_graphs);
-    fragments(core);
+    fragments(checking);
 }
 
-void rc_advice_offload(rc_core *core, const rc_sizes *sizes)
+void rc_advice_offload(rc_checking *checking, const rc_sizes *sizes)
 {
-    allocator(core);
+    allocator(checking);
     if (!ON(fine_grained_activation_offloading) || !ON(offload_modules))
         return;
-    both_ways(core);
-    thresholds(core, sizes);
+    both_ways(checking);
+    thresholds(checking, sizes);
 }

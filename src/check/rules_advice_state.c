@@ -5,46 +5,46 @@
 
 /* Bytes a parameter holds at least: weight and gradient, and the optimizer's share where it is not
  * dealt out over data-parallel ranks (Megatron-LM distributed_data_parallel, distrib_optimizer). */
-static double parameter_bytes(const rc_core *core)
+static double parameter_bytes(const rc_checking *checking)
 {
-    const rc_config *cfg = core->cfg;
+    const rc_config *cfg = checking->cfg;
     bool is_sharded = cfg->use_distributed_optimizer || cfg->ddp_use_distributed_optimizer ||
                       ON(use_megatron_fsdp) || ON(use_torch_fsdp2);
-    bool is_said = core->framework == RC_FRAMEWORK_MEGATRON_LM ||
-                   core->is_given[RC_CORE_use_distributed_optimizer];
+    bool is_said = checking->framework == RC_FRAMEWORK_MEGATRON_LM ||
+                   checking->is_given[RC_CHECKED_use_distributed_optimizer];
     return is_sharded || !is_said ? 6.0 : 18.0;
 }
 
-static void tied_embeddings(rc_core *core, const rc_sizes *sizes)
+static void tied_embeddings(rc_checking *checking, const rc_sizes *sizes)
 {
-    bool is_tied = (core->is_given[RC_CORE_share_embeddings_and_output_weights] ||
-                    core->framework == RC_FRAMEWORK_MEGATRON_LM) &&
+    bool is_tied = (checking->is_given[RC_CHECKED_share_embeddings_and_output_weights] ||
+                    checking->framework == RC_FRAMEWORK_MEGATRON_LM) &&
                    ON(share_embeddings_and_output_weights);
-    if (!is_tied || !(sizes->p > 1.0) || rc_core_has_own_split(core) ||
-        rc_core_counts_ends(core) || ON(peft))
+    if (!is_tied || !(sizes->p > 1.0) || rc_checking_has_own_split(checking) ||
+        rc_checking_counts_ends(checking) || ON(peft))
         return;
-    double bytes = sizes->vocab * sizes->h / sizes->t * parameter_bytes(core);
+    double bytes = sizes->vocab * sizes->h / sizes->t * parameter_bytes(checking);
     char buf[32];
     if (rc_sizes_is_much(bytes))
         WARN_HERE(tied_embeddings_twice, NULL, "%s more on the last stage",
                   rc_sizes_say(bytes, buf));
 }
 
-static void replicated_projections(rc_core *core, const rc_sizes *sizes)
+static void replicated_projections(rc_checking *checking, const rc_sizes *sizes)
 {
     if (!IS(transformer_impl, "transformer_engine") || ON(peft))
         return;
     double layer = sizes->h * (sizes->q_rank + sizes->kv_rank + sizes->r_dim);
-    double bytes = layer * sizes->first * (1.0 - 1.0 / sizes->t) * parameter_bytes(core);
+    double bytes = layer * sizes->first * (1.0 - 1.0 / sizes->t) * parameter_bytes(checking);
     char buf[32];
     if (rc_sizes_is_much(bytes))
         WARN_HERE(mla_down_projections_replicated, NULL, "%s more %s", rc_sizes_say(bytes, buf),
                   rc_sizes_say_stage(sizes));
 }
 
-static void main_weights(rc_core *core, const rc_sizes *sizes)
+static void main_weights(rc_checking *checking, const rc_sizes *sizes)
 {
-    const rc_config *cfg = core->cfg;
+    const rc_config *cfg = checking->cfg;
     bool is_full_main = cfg->main_params_dtype && strstr(cfg->main_params_dtype, "32");
     if (!ON(use_precision_aware_optimizer) || ON(store_param_remainders) || !is_full_main ||
         !ON(bf16))
@@ -63,10 +63,11 @@ static void main_weights(rc_core *core, const rc_sizes *sizes)
         WARN(precision_aware_full_main_weights);
 }
 
-static void gradients(rc_core *core, const rc_sizes *sizes)
+static void gradients(rc_checking *checking, const rc_sizes *sizes)
 {
-    if (!core->is_given[RC_CORE_grad_reduce_in_fp32] || ON(grad_reduce_in_fp32) || !ON(bf16) ||
-        parameter_bytes(core) < 18.0 || ON(use_precision_aware_optimizer) || ON(peft))
+    if (!checking->is_given[RC_CHECKED_grad_reduce_in_fp32] || ON(grad_reduce_in_fp32) ||
+        !ON(bf16) || parameter_bytes(checking) < 18.0 || ON(use_precision_aware_optimizer) ||
+        ON(peft))
         return;
     double bytes = 4.0 * rc_sizes_parameters(sizes);
     char buf[32];
@@ -76,14 +77,14 @@ static void gradients(rc_core *core, const rc_sizes *sizes)
 }
 
 /* A softmax in fp32 for the model and each MTP layer, and the logits it is made of. */
-static void loss(rc_core *core, const rc_sizes *sizes)
+static void loss(rc_checking *checking, const rc_sizes *sizes)
 {
     double n_mtp = IS_NULL(mtp_num_layers) ? 0.0 : NUMBER(mtp_num_layers);
     double bytes = sizes->n_tokens * sizes->vocab / sizes->t * (4.0 * (1.0 + n_mtp) + 2.0);
     if (!rc_sizes_is_much(bytes))
         return;
-    double layer = rc_sizes_layer(core, sizes);
-    double replay = rc_core_is_full(core) ? rc_sizes_whole_layer(core, sizes) : 0.0;
+    double layer = rc_sizes_layer(checking, sizes);
+    double replay = rc_checking_is_full(checking) ? rc_sizes_whole_layer(checking, sizes) : 0.0;
     double last = sizes->last * layer, first = sizes->first * sizes->n_held * layer;
     char buf[32], layers[32];
     if (!(last > 0.0) || bytes < last + replay || bytes + last < first)
@@ -93,19 +94,19 @@ static void loss(rc_core *core, const rc_sizes *sizes)
 }
 
 /* Apex's kernel alone reads it, and only for LayerNorm. */
-static void norms(rc_core *core)
+static void norms(rc_checking *checking)
 {
     if (ON(memory_efficient_layer_norm) &&
         (!IS(transformer_impl, "local") || !IS(normalization, "LayerNorm")))
         WARN(memory_efficient_norm_unused);
 }
 
-void rc_advice_state(rc_core *core, const rc_sizes *sizes)
+void rc_advice_state(rc_checking *checking, const rc_sizes *sizes)
 {
-    tied_embeddings(core, sizes);
-    replicated_projections(core, sizes);
-    main_weights(core, sizes);
-    gradients(core, sizes);
-    loss(core, sizes);
-    norms(core);
+    tied_embeddings(checking, sizes);
+    replicated_projections(checking, sizes);
+    main_weights(checking, sizes);
+    gradients(checking, sizes);
+    loss(checking, sizes);
+    norms(checking);
 }

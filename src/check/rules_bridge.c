@@ -1,73 +1,76 @@
 /* rules_bridge.c — what Megatron Bridge refuses or changes before the config class looks. */
-#include "check/core.h"
+#include "check/layers.h"
 
 #include <string.h>
 
-static bool is_provider(const rc_core *core, const char *name)
+static bool is_provider(const rc_checking *checking, const char *name)
 {
-    const rc_doc *target = core->at[RC_CORE_model_target];
+    const rc_doc *target = checking->at[RC_CHECKED_model_target];
     return target->kind == RC_DOC_STRING && strstr(target->text, name) != NULL;
 }
 
-bool rc_core_is_plain_provider(const rc_config *cfg)
+bool rc_bridge_is_plain_provider(const rc_config *cfg)
 {
     const char *dot = cfg->model_target ? strrchr(cfg->model_target, '.') : NULL;
     return dot && strcmp(dot, ".GPTModelProvider") == 0;
 }
 
 /* The list that the user gave, under its new or old name. */
-static rc_core_field named_list(const rc_core *core)
+static rc_checked_field named_list(const rc_checking *checking)
 {
-    return IS_NULL(cuda_graph_scope) ? RC_CORE_cuda_graph_modules : RC_CORE_cuda_graph_scope;
+    return IS_NULL(cuda_graph_scope) ? RC_CHECKED_cuda_graph_modules
+                                     : RC_CHECKED_cuda_graph_scope;
 }
 
-static bool names_modules(const rc_core *core)
+static bool names_modules(const rc_checking *checking)
 {
-    rc_core_field list = named_list(core);
-    return rc_core_is_on(core, list) && !rc_core_is_text(core, list, "full");
+    rc_checked_field list = named_list(checking);
+    return rc_checking_is_on(checking, list) && !rc_checking_is_text(checking, list, "full");
 }
 
-static bool captures_attention(rc_core *core)
+static bool captures_attention(rc_checking *checking)
 {
-    return rc_core_has_graphs(core) &&
-           (!names_modules(core) || rc_core_has(core, named_list(core), "attn"));
+    return rc_checking_has_graphs(checking) &&
+           (!names_modules(checking) ||
+            rc_checking_need_item(checking, named_list(checking), "attn"));
 }
 
-static bool has_te(const rc_core *core, const char *version)
+static bool has_te(const rc_checking *checking, const char *version)
 {
-    return !rc_te_is_below(&core->te, version);
+    return !rc_te_is_below(&checking->te, version);
 }
 
 /* Parts that are named, under the new name of the list or the old one. */
-static bool names_module(rc_core *core, const char *module)
+static bool names_module(rc_checking *checking, const char *module)
 {
-    return names_modules(core) && rc_core_has(core, named_list(core), module);
+    return names_modules(checking) &&
+           rc_checking_need_item(checking, named_list(checking), module);
 }
 
-static bool are_captured_gradients_fit(rc_core *core)
+static bool are_captured_gradients_fit(rc_checking *checking)
 {
     bool has_shared =
         !IS_NULL(moe_shared_expert_intermediate_size) && !ON(moe_shared_expert_overlap);
-    bool is_attn = names_module(core, "attn");
-    if (!is_attn && !(has_shared && names_module(core, "moe_router")))
+    bool is_attn = names_module(checking, "attn");
+    if (!is_attn && !(has_shared && names_module(checking, "moe_router")))
         return true;
-    return has_te(core, "2.12.0") && ON(gradient_accumulation_fusion) &&
+    return has_te(checking, "2.12.0") && ON(gradient_accumulation_fusion) &&
            !(is_attn && (ON(add_bias_linear) || ON(add_qkv_bias)));
 }
 
-static void delayed_gradients(rc_core *core)
+static void delayed_gradients(rc_checking *checking)
 {
     bool is_late = ON(overlap_grad_reduce) || ON(gradient_accumulation_fusion);
-    if (is_late && !has_te(core, "2.7.0"))
+    if (is_late && !has_te(checking, "2.7.0"))
         RAISE(bridge_delay_wgrad);
     if (!ON(overlap_moe_expert_parallel_comm))
         RAISE(delay_wgrad_needs_ep_overlap);
-    if (!are_captured_gradients_fit(core))
+    if (!are_captured_gradients_fit(checking))
         RAISE(bridge_delay_wgrad);
 }
 
 /* The overlap's rules are asked here first, in another order than the class has. */
-static void overlap(rc_core *core)
+static void overlap(rc_checking *checking)
 {
     if (!ABOVE(expert_model_parallel_size, 1))
         RAISE(ep_overlap_needs_expert_parallel);
@@ -79,42 +82,42 @@ static void overlap(rc_core *core)
         RAISE(ep_overlap_needs_half_precision);
     if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(virtual_pipeline_model_parallel_size))
         RAISE(ep_overlap_pp_needs_vpp);
-    rc_core_overlap_recompute(core);
+    rc_core_overlap_recompute(checking);
     if (ON(moe_shared_expert_overlap))
         RAISE(ep_overlap_excludes_shared_expert_overlap);
 }
 
-static void communication(rc_core *core)
+static void communication(rc_checking *checking)
 {
     if (ON(overlap_moe_expert_parallel_comm))
-        overlap(core);
+        overlap(checking);
     if (ON(delay_wgrad_compute))
-        delayed_gradients(core);
+        delayed_gradients(checking);
 }
 
-static bool is_energon(const rc_core *core)
+static bool is_energon(const rc_checking *checking)
 {
-    const rc_doc *target = core->at[RC_CORE_dataset_target];
+    const rc_doc *target = checking->at[RC_CHECKED_dataset_target];
     return target->kind == RC_DOC_STRING && strstr(target->text, "nergon") != NULL &&
            ON(dataset_packing);
 }
 
 /* Boundaries of packed samples have a fixed number only when they are padded too. */
-static bool pads_boundaries(const rc_core *core)
+static bool pads_boundaries(const rc_checking *checking)
 {
     const rc_doc *specs = ON(dataset_offline_packing)
-                              ? core->at[RC_CORE_dataset_offline_packing]
-                              : core->at[RC_CORE_dataset_packing];
+                              ? checking->at[RC_CHECKED_dataset_offline_packing]
+                              : checking->at[RC_CHECKED_dataset_packing];
     const rc_doc *pads = rc_doc_find(specs, "pad_cu_seqlens");
     return pads && pads->kind == RC_DOC_BOOL && pads->i;
 }
 
-static void packing(rc_core *core)
+static void packing(rc_checking *checking)
 {
     bool is_captured = IS(cuda_graph_impl, "full_iteration") ||
                        IS(cuda_graph_impl, "transformer_engine") || ON(external_cuda_graph);
-    if (is_energon(core)) {
-        if (rc_core_has_graphs(core) || ON(mtp_num_layers) ||
+    if (is_energon(checking)) {
+        if (rc_checking_has_graphs(checking) || ON(mtp_num_layers) ||
             ABOVE(pipeline_model_parallel_size, 1))
             RAISE(bridge_energon_packing_no_graphs);
         return;
@@ -123,43 +126,43 @@ static void packing(rc_core *core)
                       ON(dataset_packing);
     if (is_offline && is_captured &&
         (!ON(dataset_pad_to_max_length) ||
-         (captures_attention(core) && !pads_boundaries(core))))
+         (captures_attention(checking) && !pads_boundaries(checking))))
         RAISE(bridge_offline_packing_graphs);
 }
 
-static void graph_names(rc_core *core)
+static void graph_names(rc_checking *checking)
 {
-    rc_core_field list = named_list(core);
+    rc_checked_field list = named_list(checking);
     if (IS(cuda_graph_impl, "none")) { /* so it is under the old switches too */
-        if (core->is_given[list] && names_modules(core))
+        if (checking->is_given[list] && names_modules(checking))
             WARN(bridge_graph_none_clears_modules);
-        rc_core_give_null(core, RC_CORE_cuda_graph_modules);
-        rc_core_give_null(core, RC_CORE_cuda_graph_scope);
+        rc_checking_give_null(checking, RC_CHECKED_cuda_graph_modules);
+        rc_checking_give_null(checking, RC_CHECKED_cuda_graph_scope);
         return;
     }
     if (!IS(cuda_graph_impl, "local"))
         return;
-    bool is_inference = !names_modules(core) && (IS(inference_cuda_graph_scope, "layer") ||
-                                                 IS(inference_cuda_graph_scope, "block"));
-    if (!names_module(core, "full_iteration") && !is_inference)
+    bool is_inference = !names_modules(checking) && (IS(inference_cuda_graph_scope, "layer") ||
+                                                     IS(inference_cuda_graph_scope, "block"));
+    if (!names_module(checking, "full_iteration") && !is_inference)
         RAISE(bridge_local_graph_only_full_iteration);
 }
 
-static void graphs(rc_core *core)
+static void graphs(rc_checking *checking)
 {
     if (IS(cuda_graph_impl, "full_iteration") && ON(check_for_nan_in_loss))
         RAISE(bridge_full_iteration_no_nan_check);
-    if (rc_core_has_graphs(core) && !ON(use_te_rng_tracker))
+    if (rc_checking_has_graphs(checking) && !ON(use_te_rng_tracker))
         RAISE(bridge_graph_needs_te_rng_tracker);
     if (ON(use_torch_fsdp2) &&
-        (rc_core_has_graphs(core) || !IS_NULL(num_moe_experts) || ON(fp8) || ON(fp4) ||
+        (rc_checking_has_graphs(checking) || !IS_NULL(num_moe_experts) || ON(fp8) || ON(fp4) ||
          !IS_NULL(virtual_pipeline_model_parallel_size)))
         RAISE(bridge_fsdp2_no_graphs);
 }
 
-static void offload(rc_core *core)
+static void offload(rc_checking *checking)
 {
-    bool is_new = !rc_te_is_below(&core->te, "2.10.0");
+    bool is_new = !rc_te_is_below(&checking->te, "2.10.0");
     bool is_off = !IS_NULL(nvte_cpu_offload_v1) && !IS(nvte_cpu_offload_v1, "1");
     if (!ON(fine_grained_activation_offloading))
         return;
@@ -169,94 +172,95 @@ static void offload(rc_core *core)
         WARN(bridge_fine_grained_offload_env);
 }
 
-static void virtual_stages(rc_core *core)
+static void virtual_stages(rc_checking *checking)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
-    if (IS_NULL(virtual_pipeline_model_parallel_size) || rc_core_has_own_split(core) ||
-        rc_core_counts_ends(core) || n_stages < 1.0)
+    if (IS_NULL(virtual_pipeline_model_parallel_size) || rc_checking_has_own_split(checking) ||
+        rc_checking_counts_ends(checking) || n_stages < 1.0)
         return;
     double per_stage = (double)(int64_t)(NUMBER(num_layers) / n_stages);
-    if (rc_core_has_rest(core, per_stage, NUMBER(virtual_pipeline_model_parallel_size),
-                         RC_RULE_python_zero_division)) {
+    if (rc_checking_need_rest(checking, per_stage, NUMBER(virtual_pipeline_model_parallel_size),
+                              RC_RULE_python_zero_division)) {
         RAISE(bridge_vpp_divides);
-        core->is_told[RC_RULE_build_even_split] = true;
+        checking->is_told[RC_RULE_build_even_split] = true;
     }
 }
 
 /* What Gemma 4's provider refuses beside experts. */
-static bool is_beyond_gemma4(rc_core *core)
+static bool is_beyond_gemma4(rc_checking *checking)
 {
-    bool has_label = rc_core_is_selective(core) && ON(recompute_modules) &&
-                     HAS(recompute_modules, "layernorm");
+    bool has_label = rc_checking_is_selective(checking) && ON(recompute_modules) &&
+                     IN(recompute_modules, "layernorm");
     bool has_offload = ON(fine_grained_activation_offloading) && ON(offload_modules) &&
-                       HAS(offload_modules, "mlp_norm");
-    return rc_core_has_graphs(core) || ON(moe_shared_expert_overlap) || has_label ||
+                       IN(offload_modules, "mlp_norm");
+    return rc_checking_has_graphs(checking) || ON(moe_shared_expert_overlap) || has_label ||
            has_offload;
 }
 
-static void providers(rc_core *core)
+static void providers(rc_checking *checking)
 {
-    bool is_gemma4 = is_provider(core, "Gemma4") || is_provider(core, "gemma4");
-    if (is_gemma4 && ON(num_moe_experts) && is_beyond_gemma4(core))
+    bool is_gemma4 = is_provider(checking, "Gemma4") || is_provider(checking, "gemma4");
+    if (is_gemma4 && ON(num_moe_experts) && is_beyond_gemma4(checking))
         RAISE(bridge_gemma4_moe);
-    if (is_provider(core, "T5") && !core->is_given[RC_CORE_recompute_num_layers]) {
-        if (rc_core_is_selective(core))
+    if (is_provider(checking, "T5") && !checking->is_given[RC_CHECKED_recompute_num_layers]) {
+        if (rc_checking_is_selective(checking))
             RAISE(bridge_t5_num_layers_default);
-        else if (rc_core_is_full(core))
-            rc_core_give_int(core, RC_CORE_recompute_num_layers, 1);
+        else if (rc_checking_is_full(checking))
+            rc_checking_give_int(checking, RC_CHECKED_recompute_num_layers, 1);
     }
-    if (is_provider(core, "Sarvam") && !core->is_given[RC_CORE_recompute_granularity])
+    if (is_provider(checking, "Sarvam") &&
+        !checking->is_given[RC_CHECKED_recompute_granularity])
         WARN(bridge_sarvam_defaults);
 }
 
 /* What finalize() changes. */
-static void adjust(rc_core *core)
+static void adjust(rc_checking *checking)
 {
     if (ABOVE(pipeline_model_parallel_size, 1) && IS_NULL(pipeline_dtype))
-        rc_core_give_text(core, RC_CORE_pipeline_dtype,
-                          ON(bf16)   ? "bfloat16"
-                          : ON(fp16) ? "float16"
-                                     : "float32");
+        rc_checking_give_text(checking, RC_CHECKED_pipeline_dtype,
+                              ON(bf16)   ? "bfloat16"
+                              : ON(fp16) ? "float16"
+                                         : "float32");
     if (ON(sequence_parallel) && !ABOVE(tensor_model_parallel_size, 1)) {
         WARN(bridge_finalize_adjusts);
-        rc_core_give_bool(core, RC_CORE_sequence_parallel, false);
+        rc_checking_give_bool(checking, RC_CHECKED_sequence_parallel, false);
     }
     if (ABOVE(expert_model_parallel_size, 1) && IS_NULL(expert_tensor_parallel_size))
-        rc_core_give_int(core, RC_CORE_expert_tensor_parallel_size, 1);
+        rc_checking_give_int(checking, RC_CHECKED_expert_tensor_parallel_size, 1);
 }
 
-static void adapters(rc_core *core)
+static void adapters(rc_checking *checking)
 {
-    bool recomputes_mlp =
-        rc_core_is_selective(core) && ON(recompute_modules) && HAS(recompute_modules, "mlp");
+    bool recomputes_mlp = rc_checking_is_selective(checking) && ON(recompute_modules) &&
+                          IN(recompute_modules, "mlp");
     if (!ON(peft))
         return;
     if (!IS_NULL(recompute_method))
         WARN(bridge_peft_input_grad);
-    if (ON(sequence_parallel) && (ON(cpu_offloading) || rc_core_has_graphs(core) ||
+    if (ON(sequence_parallel) && (ON(cpu_offloading) || rc_checking_has_graphs(checking) ||
                                   recomputes_mlp || IS(recompute_granularity, "full")))
         WARN(bridge_lora_regather_off);
 }
 
 /* Before the class's own checks. */
-void rc_core_bridge(rc_core *core)
+void rc_check_bridge(rc_checking *checking)
 {
-    communication(core);
-    packing(core);
-    providers(core);
-    graph_names(core);
-    adjust(core);
+    communication(checking);
+    packing(checking);
+    providers(checking);
+    graph_names(checking);
+    adjust(checking);
 }
 
 /* Behind them, on what they leave. */
-void rc_core_bridge_late(rc_core *core)
+void rc_check_bridge_late(rc_checking *checking)
 {
-    offload(core);
-    graphs(core);
-    virtual_stages(core);
-    adapters(core);
+    offload(checking);
+    graphs(checking);
+    virtual_stages(checking);
+    adapters(checking);
     if (!IS_NULL(seq_length) && ABOVE(context_parallel_size, 1) &&
-        rc_core_has_rest(core, NUMBER(seq_length), 2.0 * NUMBER(context_parallel_size),
-                         RC_RULE_python_zero_division))
+        rc_checking_need_rest(checking, NUMBER(seq_length), 2.0 * NUMBER(context_parallel_size),
+                              RC_RULE_python_zero_division))
         RAISE(bridge_sequence_divisible_by_context_parallel);
 }

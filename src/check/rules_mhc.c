@@ -1,13 +1,13 @@
 /* rules_mhc.c — hyper connections and their label. Granularity is the effective one here, after
  * moe_layer_recompute had its say. */
-#include "check/core.h"
+#include "check/layers.h"
 
-static void label(rc_core *core)
+static void label(rc_checking *checking)
 {
-    const rc_doc *n_layers = core->at[RC_CORE_mhc_recompute_layer_num];
+    const rc_doc *n_layers = checking->at[RC_CHECKED_mhc_recompute_layer_num];
     if (!ON(enable_mhc_connections))
         RAISE_ITEM(mhc_recompute_needs_mhc, "mhc");
-    if (HAS(recompute_modules, "mlp"))
+    if (IN(recompute_modules, "mlp"))
         RAISE(mhc_recompute_excludes_mlp);
     if (n_layers->kind != RC_DOC_NULL && (n_layers->kind != RC_DOC_INT || n_layers->i < 1))
         RAISE(mhc_recompute_layer_num_positive_int);
@@ -15,11 +15,11 @@ static void label(rc_core *core)
         RAISE(mhc_recompute_excludes_fine_grained_offload);
 }
 
-void rc_core_mhc(rc_core *core)
+void rc_core_mhc(rc_checking *checking)
 {
     bool is_recomputed = SINCE("main") && RECOMPUTES("mhc");
     if (is_recomputed)
-        label(core);
+        label(checking);
     if (!ON(enable_mhc_connections))
         return;
     if (!is_recomputed)

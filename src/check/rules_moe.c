@@ -1,5 +1,5 @@
 /* rules_moe.c — mixture of experts, and the model checks that stand behind the pipeline split. */
-#include "check/core.h"
+#include "check/layers.h"
 
 static bool has_dense_layer(const rc_doc *freq)
 {
@@ -14,11 +14,11 @@ static bool has_dense_layer(const rc_doc *freq)
 }
 
 /* moe_layer_freq is a list of 0 and 1, or n for every n-th layer. */
-bool rc_core_is_every_layer_moe(const rc_core *core)
+bool rc_checking_is_every_layer_moe(const rc_checking *checking)
 {
-    const rc_doc *freq = core->at[RC_CORE_moe_layer_freq];
+    const rc_doc *freq = checking->at[RC_CHECKED_moe_layer_freq];
     if (freq->kind != RC_DOC_LIST)
-        return rc_core_is_number(core, RC_CORE_moe_layer_freq, 1);
+        return rc_checking_is_number(checking, RC_CHECKED_moe_layer_freq, 1);
     return !has_dense_layer(freq);
 }
 
@@ -29,7 +29,7 @@ static bool is_mixed(const rc_doc *freq)
     return freq->kind == RC_DOC_LIST ? has_dense_layer(freq) : is_int && freq->i > 1;
 }
 
-static void ffn_size(rc_core *core)
+static void ffn_size(rc_checking *checking)
 {
     if (!IS_NULL(num_moe_experts)) {
         if (!ABOVE(num_moe_experts, 0))
@@ -42,7 +42,7 @@ static void ffn_size(rc_core *core)
     }
     if (IS_NULL(moe_ffn_hidden_size))
         return;
-    const rc_doc *freq = core->at[RC_CORE_moe_layer_freq];
+    const rc_doc *freq = checking->at[RC_CHECKED_moe_layer_freq];
     RAISE(moe_ffn_size_without_experts); /* 0.13 to 0.17, whatever the frequency */
     if (!SINCE("0.18"))
         return;
@@ -51,10 +51,10 @@ static void ffn_size(rc_core *core)
         return;
     }
     WARN(warn_moe_ffn_size_ignored);
-    rc_core_set_null(core, RC_CORE_moe_ffn_hidden_size, RC_RULE_set_moe_ffn_size);
+    rc_checking_set_null(checking, RC_CHECKED_moe_ffn_hidden_size, RC_RULE_set_moe_ffn_size);
 }
 
-static void dispatcher(rc_core *core)
+static void dispatcher(rc_checking *checking)
 {
     bool is_flex = IS(moe_token_dispatcher_type, "flex");
     bool is_ncclep = IS(moe_flex_dispatcher_backend, "ncclep");
@@ -75,7 +75,7 @@ static void dispatcher(rc_core *core)
         RAISE(shared_expert_overlap_needs_alltoall_or_flex);
 }
 
-static void rank_capacity(rc_core *core)
+static void rank_capacity(rc_checking *checking)
 {
     if (!ON(use_transformer_engine_op_fuser))
         RAISE(rank_capacity_needs_op_fuser); /* 0.18 alone */
@@ -86,48 +86,48 @@ static void rank_capacity(rc_core *core)
         RAISE(rank_capacity_hybridep_needs_fused_grouping);
 }
 
-static void capacity(rc_core *core)
+static void capacity(rc_checking *checking)
 {
     if (!IS_NULL(moe_expert_capacity_factor) && !IS(moe_token_dispatcher_type, "alltoall") &&
         !IS(moe_token_dispatcher_type, "alltoall_seq"))
         RAISE(capacity_needs_alltoall); /* until 0.11 */
     if (!IS_NULL(moe_expert_capacity_factor) && BELOW(moe_expert_capacity_factor, 0))
-        rc_core_set_null(core, RC_CORE_moe_expert_capacity_factor,
-                         RC_RULE_set_negative_capacity_none);
+        rc_checking_set_null(checking, RC_CHECKED_moe_expert_capacity_factor,
+                             RC_RULE_set_negative_capacity_none);
     if (ON(moe_pad_expert_input_to_capacity) && IS_NULL(moe_expert_capacity_factor))
         RAISE(pad_to_capacity_needs_capacity_factor);
     if (!IS_NULL(moe_expert_rank_capacity_factor))
-        rank_capacity(core);
+        rank_capacity(checking);
 }
 
-void rc_core_experts(rc_core *core)
+void rc_core_experts(rc_checking *checking)
 {
     if (ABOVE(expert_model_parallel_size, 1) && IS_NULL(num_moe_experts))
         RAISE(expert_parallel_needs_experts);
-    ffn_size(core);
-    dispatcher(core);
-    capacity(core);
+    ffn_size(checking);
+    dispatcher(checking);
+    capacity(checking);
 }
 
-static void quantised_experts(rc_core *core)
+static void quantised_experts(rc_checking *checking)
 {
     if (!ON(num_moe_experts) || !ON(fp8))
         return;
-    if (rc_te_is_below(&core->te, "1.7.0.dev0"))
+    if (rc_te_is_below(&checking->te, "1.7.0.dev0"))
         RAISE(moe_fp8_needs_te_1_7);
     if (ON(moe_grouped_gemm))
         RAISE(grouped_gemm_excludes_fp8); /* 0.9 alone */
-    if (ON(moe_grouped_gemm) && rc_te_is_below(&core->te, "1.11.0"))
+    if (ON(moe_grouped_gemm) && rc_te_is_below(&checking->te, "1.11.0"))
         RAISE(grouped_gemm_fp8_needs_te_1_11);
 }
 
-static void router_padding(rc_core *core)
+static void router_padding(rc_checking *checking)
 {
     if (ON(moe_router_padding_for_fp8)) {
         WARN(warn_router_padding_fp8_deprecated);
-        if (!rc_core_is_number(core, RC_CORE_moe_router_padding_for_quantization, 1))
-            rc_core_set_bool(core, RC_CORE_moe_router_padding_for_quantization, true,
-                             RC_RULE_set_router_padding_quantization);
+        if (!rc_checking_is_number(checking, RC_CHECKED_moe_router_padding_for_quantization, 1))
+            rc_checking_set_bool(checking, RC_CHECKED_moe_router_padding_for_quantization, true,
+                                 RC_RULE_set_router_padding_quantization);
     }
     bool is_old = !SINCE("0.16") && ON(moe_router_padding_for_fp8); /* its own switch */
     if (!ON(moe_router_padding_for_quantization) && !is_old)
@@ -140,40 +140,41 @@ static void router_padding(rc_core *core)
 }
 
 /* The last weights of a block spread by 1 / sqrt(2 * num_layers). */
-static void layer_count(rc_core *core)
+static void layer_count(rc_checking *checking)
 {
-    if (!rc_core_is_settled(core, RC_CORE_num_layers))
+    if (!rc_checking_is_settled(checking, RC_CHECKED_num_layers))
         return;
-    if (rc_core_is_number(core, RC_CORE_num_layers, 0))
-        rc_core_crash(core, RC_RULE_layer_count_positive, "ZeroDivisionError");
+    if (rc_checking_is_number(checking, RC_CHECKED_num_layers, 0))
+        rc_checking_crash(checking, RC_RULE_layer_count_positive, "ZeroDivisionError");
     else if (BELOW(num_layers, 0))
         RAISE(layer_count_positive);
 }
 
 /* Neighbouring pairs are rotated by fused kernels of newer engines only, and at first by none. */
-static bool is_interleaving_fused(const rc_core *core)
+static bool is_interleaving_fused(const rc_checking *checking)
 {
     const char *since = SINCE("0.14") ? "2.3.0" : SINCE("0.13") ? "2.3.0.dev0" : "2.2.0.dev0";
-    return SINCE("0.12") && !rc_te_is_below(&core->te, since);
+    return SINCE("0.12") && !rc_te_is_below(&checking->te, since);
 }
 
-static void rope_fusion(rc_core *core)
+static void rope_fusion(rc_checking *checking)
 {
     if (!ON(apply_rope_fusion))
         return;
     bool is_mla = ON(multi_latent_attention);
     if (is_mla)
         WARN(warn_mla_rope_fusion_training_only);
-    if (ON(rotary_interleaved) && !is_interleaving_fused(core) && !(is_mla && SINCE("0.13")))
+    if (ON(rotary_interleaved) && !is_interleaving_fused(checking) &&
+        !(is_mla && SINCE("0.13")))
         RAISE(rope_fusion_excludes_interleaved);
     if (is_mla)
         RAISE(rope_fusion_excludes_mla); /* 0.11 and 0.12 */
 }
 
-static void activation(rc_core *core)
+static void activation(rc_checking *checking)
 {
-    bool is_launched = core->framework == RC_FRAMEWORK_MEGATRON_LM;
-    bool is_known = is_launched || rc_core_is_settled(core, RC_CORE_activation_func);
+    bool is_launched = checking->framework == RC_FRAMEWORK_MEGATRON_LM;
+    bool is_known = is_launched || rc_checking_is_settled(checking, RC_CHECKED_activation_func);
     bool is_swiglu = IS(activation_func, "silu") && ON(gated_linear_unit);
     /* the launcher switches the fused gelu off where there is no bias */
     bool is_fused = ON(bias_activation_fusion) &&
@@ -184,18 +185,18 @@ static void activation(rc_core *core)
         RAISE(fp8_input_store_needs_swiglu);
 }
 
-void rc_core_late_model(rc_core *core)
+void rc_core_late_model(rc_checking *checking)
 {
-    activation(core);
-    rope_fusion(core);
+    activation(checking);
+    rope_fusion(checking);
     if (ON(multi_latent_attention) && ON(rotary_interleaved))
         RAISE(mla_excludes_rotary_interleaved);
-    layer_count(core);
+    layer_count(checking);
     if (!IS_NULL(num_moe_experts) && ON(add_bias_linear) &&
-        !rc_core_is_number(core, RC_CORE_expert_tensor_parallel_size, 1))
+        !rc_checking_is_number(checking, RC_CHECKED_expert_tensor_parallel_size, 1))
         RAISE(moe_bias_needs_expert_tp_1);
     if (!IS_NULL(num_moe_experts) && ON(add_bias_linear))
         RAISE(moe_excludes_bias); /* 0.12 to 0.14 */
-    quantised_experts(core);
-    router_padding(core);
+    quantised_experts(checking);
+    router_padding(checking);
 }

@@ -1,9 +1,9 @@
 /* rules_offload.c — layer-wise CPU offloading, fine-grained offloading, paged stash. */
-#include "check/core.h"
+#include "check/layers.h"
 
 #include <string.h>
 
-void rc_core_cpu_offload(rc_core *core)
+void rc_core_cpu_offload(rc_checking *checking)
 {
     if (!ON(cpu_offloading))
         return;
@@ -16,7 +16,7 @@ void rc_core_cpu_offload(rc_core *core)
         RAISE(cpu_offload_excludes_recompute);
 }
 
-static bool is_offload_module(const rc_core *core, const rc_doc *item)
+static bool is_offload_module(const rc_checking *checking, const rc_doc *item)
 {
     static const char *const always[] = {"core_attn", "attn_proj", "expert_fc1", "moe_act",
                                          "attn_norm", "mlp_norm",  "qkv_linear"};
@@ -32,39 +32,39 @@ static bool is_offload_module(const rc_core *core, const rc_doc *item)
     return false;
 }
 
-static bool offloads_moe_part(rc_core *core)
+static bool offloads_moe_part(rc_checking *checking)
 {
-    return HAS(offload_modules, "expert_fc1") || HAS(offload_modules, "moe_act") ||
-           HAS(offload_modules, "fused_group_mlp");
+    return IN(offload_modules, "expert_fc1") || IN(offload_modules, "moe_act") ||
+           IN(offload_modules, "fused_group_mlp");
 }
 
-static void module_names(rc_core *core)
+static void module_names(rc_checking *checking)
 {
-    const rc_doc *modules = core->at[RC_CORE_offload_modules];
-    if (!rc_core_is_set(core, RC_CORE_offload_modules))
+    const rc_doc *modules = checking->at[RC_CHECKED_offload_modules];
+    if (!rc_checking_need_set(checking, RC_CHECKED_offload_modules))
         return;
     if (modules->kind == RC_DOC_STRING)
         RAISE_ITEM(offload_module_unknown, modules->text); /* its letters are looked up */
     for (const rc_doc *item = modules->child; item; item = item->next)
-        if (!is_offload_module(core, item))
+        if (!is_offload_module(checking, item))
             RAISE_ITEM(offload_module_unknown, item->text);
 }
 
-static void fused_group_mlp(rc_core *core)
+static void fused_group_mlp(rc_checking *checking)
 {
     if (!ON(use_transformer_engine_op_fuser))
         RAISE(offload_fused_group_mlp_needs_op_fuser);
-    if (HAS(offload_modules, "expert_fc1") || HAS(offload_modules, "moe_act"))
+    if (IN(offload_modules, "expert_fc1") || IN(offload_modules, "moe_act"))
         RAISE(offload_fused_group_mlp_excludes_parts);
 }
 
-static void modules(rc_core *core)
+static void modules(rc_checking *checking)
 {
-    if (HAS(offload_modules, "attn_proj") && !HAS(offload_modules, "core_attn"))
+    if (IN(offload_modules, "attn_proj") && !IN(offload_modules, "core_attn"))
         RAISE(offload_attn_proj_needs_core_attn);
-    if (HAS(offload_modules, "gdp_qkv") && RECOMPUTES("gdp_in_proj"))
+    if (IN(offload_modules, "gdp_qkv") && RECOMPUTES("gdp_in_proj"))
         RAISE(offload_gdp_qkv_excludes_gdp_in_proj_recompute);
-    if (offloads_moe_part(core) && RECOMPUTES("moe"))
+    if (offloads_moe_part(checking) && RECOMPUTES("moe"))
         RAISE(moe_recompute_excludes_moe_offload);
     if (SINCE("0.19") && BELOW(min_offloaded_tensor_size, 0))
         RAISE(min_offload_size_non_negative);
@@ -72,44 +72,46 @@ static void modules(rc_core *core)
         RAISE(offload_fraction_in_unit_interval);
     if (BELOW(delta_offload_bytes_across_pp_ranks, 0))
         RAISE(offload_delta_bytes_non_negative);
-    if (HAS(offload_modules, "fused_group_mlp"))
-        fused_group_mlp(core);
+    if (IN(offload_modules, "fused_group_mlp"))
+        fused_group_mlp(checking);
 }
 
-static void fine_grained(rc_core *core)
+static void fine_grained(rc_checking *checking)
 {
     if (ON(cpu_offloading))
         RAISE(fine_grained_offload_excludes_cpu_offload);
-    if (!IS_NULL(offload_modules) && !rc_core_is_sized(core, RC_CORE_offload_modules))
+    if (!IS_NULL(offload_modules) &&
+        !rc_checking_need_sized(checking, RC_CHECKED_offload_modules))
         return;
     if (!ON(offload_modules)) {
         RAISE(fine_grained_offload_needs_modules);
         return;
     }
-    module_names(core);
-    modules(core);
+    module_names(checking);
+    modules(checking);
 }
 
-static void paged_stash(rc_core *core)
+static void paged_stash(rc_checking *checking)
 {
     if (ON(cpu_offloading))
         RAISE(paged_stash_excludes_cpu_offload);
     if (IS_NULL(moe_expert_rank_capacity_factor))
         RAISE(paged_stash_needs_rank_capacity);
-    if (rc_core_is_set(core, RC_CORE_offload_modules) &&
-        (rc_core_set_has(core, RC_CORE_offload_modules, "expert_fc1") ||
-         rc_core_set_has(core, RC_CORE_offload_modules, "moe_act") ||
-         (SINCE("0.19") && rc_core_set_has(core, RC_CORE_offload_modules, "fused_group_mlp"))))
+    if (rc_checking_need_set(checking, RC_CHECKED_offload_modules) &&
+        (rc_checking_is_in_set(checking, RC_CHECKED_offload_modules, "expert_fc1") ||
+         rc_checking_is_in_set(checking, RC_CHECKED_offload_modules, "moe_act") ||
+         (SINCE("0.19") &&
+          rc_checking_is_in_set(checking, RC_CHECKED_offload_modules, "fused_group_mlp"))))
         RAISE(paged_stash_excludes_moe_offload_modules);
 }
 
-void rc_core_fine_offload(rc_core *core)
+void rc_core_fine_offload(rc_checking *checking)
 {
     if (ON(fine_grained_activation_offloading))
-        fine_grained(core);
+        fine_grained(checking);
     if (ON(gdp_cutedsl_kernel) && (BELOW(gdp_num_chunk_states_to_recompute, 0) ||
                                    ABOVE(gdp_num_chunk_states_to_recompute, 64)))
         RAISE(gdp_chunk_state_recompute_range);
     if (ON(moe_paged_stash))
-        paged_stash(core);
+        paged_stash(checking);
 }

@@ -5,7 +5,7 @@
  * few letters apart for its length. The arguments of Megatron-LM are all known (flags.def), but a
  * trainer may add some of its own.
  */
-#include "check/core.h"
+#include "check/layers.h"
 
 #include "base/text.h"
 
@@ -96,7 +96,8 @@ static bool may_be_near(const near_names *names, const char *typed)
     return false;
 }
 
-static void unknown_key(rc_core *core, const near_names *names, const rc_unknown_key *key)
+static void unknown_key(rc_checking *checking, const near_names *names,
+                        const rc_unknown_key *key)
 {
     static const rc_rule of_arguments[] = {
         [RC_KEY_NOT_LISTED] = RC_RULE_argument_not_listed,
@@ -106,19 +107,20 @@ static void unknown_key(rc_core *core, const near_names *names, const rc_unknown
     if (key->fault == RC_KEY_LISTED || key->fault == RC_KEY_CLASS)
         return;
     if (key->fault == RC_KEY_NO_FIELD && key->instead) { /* a section */
-        rc_core_warn_key(core, RC_RULE_unknown_key, key);
+        rc_checking_warn_key(checking, RC_RULE_unknown_key, key);
         return;
     }
     if (key->fault != RC_KEY_NO_FIELD) {
         bool is_slip = key->fault == RC_KEY_NOT_LISTED && key->instead;
-        rc_core_warn_key(core, is_slip ? RC_RULE_unknown_key : of_arguments[key->fault], key);
+        rc_checking_warn_key(checking, is_slip ? RC_RULE_unknown_key : of_arguments[key->fault],
+                             key);
         return;
     }
     if (!may_be_near(names, rc_text_last_part(key->path)))
         return;
     const char *nearest = rc_field_nearest(key->path);
     if (nearest && is_slip(key->path, nearest))
-        rc_core_warn_key(core, RC_RULE_unknown_key, key);
+        rc_checking_warn_key(checking, RC_RULE_unknown_key, key);
 }
 
 static const char *name_of(rc_field field)
@@ -151,16 +153,16 @@ static bool is_judged(rc_field field)
 {
     const rc_field_facts *facts = rc_field_find(field);
     bool is_text = facts->type == RC_FIELD_TYPE_STR || facts->type == RC_FIELD_TYPE_LIST;
-    return !is_text || rc_core_field_named(facts->name) != RC_CORE_COUNT;
+    return !is_text || rc_checked_field_named(facts->name) != RC_CHECKED_COUNT;
 }
 
-void rc_core_unknown(rc_core *core, const rc_config *cfg)
+void rc_check_unknown(rc_checking *checking, const rc_config *cfg)
 {
     near_names names;
     sort_names(&names);
     for (size_t i = 0; i < cfg->n_unknown; i++)
         if (!cfg->unknown[i].is_value)
-            unknown_key(core, &names, &cfg->unknown[i]);
+            unknown_key(checking, &names, &cfg->unknown[i]);
         else if (is_judged(cfg->unknown[i].field))
-            rc_core_warn_key(core, RC_RULE_value_known_at_run_time, &cfg->unknown[i]);
+            rc_checking_warn_key(checking, RC_RULE_value_known_at_run_time, &cfg->unknown[i]);
 }

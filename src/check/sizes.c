@@ -11,15 +11,15 @@ static double size_of(int64_t value)
     return value > 0 ? (double)value : 0.0;
 }
 
-static double number_at(const rc_core *core, rc_core_field field)
+static double number_at(const rc_checking *checking, rc_checked_field field)
 {
-    const rc_doc *value = core->at[field];
+    const rc_doc *value = checking->at[field];
     double number = value->kind == RC_DOC_INT     ? (double)value->i
                     : value->kind == RC_DOC_FLOAT ? value->f
                                                   : 0.0;
     return number > 0.0 ? number : 0.0;
 }
-#define SIZE(field) number_at(core, RC_CORE_##field)
+#define SIZE(field) number_at(checking, RC_CHECKED_##field)
 
 /* A default stands in for what only the job knows: no figure may rest on it. */
 static bool is_any_late(const rc_config *cfg)
@@ -55,7 +55,7 @@ static bool is_any_late(const rc_config *cfg)
     return false;
 }
 
-static void find_parallel(const rc_core *core, rc_sizes *out)
+static void find_parallel(const rc_checking *checking, rc_sizes *out)
 {
     out->t = SIZE(tensor_model_parallel_size);
     out->p = SIZE(pipeline_model_parallel_size);
@@ -67,16 +67,16 @@ static void find_parallel(const rc_core *core, rc_sizes *out)
     out->et = IS_NULL(expert_tensor_parallel_size) ? out->t : SIZE(expert_tensor_parallel_size);
 }
 
-static void find_tokens(const rc_core *core, rc_sizes *out)
+static void find_tokens(const rc_checking *checking, rc_sizes *out)
 {
-    out->sequence = size_of(core->cfg->seq_length) / out->c;
+    out->sequence = size_of(checking->cfg->seq_length) / out->c;
     out->n_tokens = out->sequence * SIZE(micro_batch_size);
     out->n_outer = ON(sequence_parallel) ? out->n_tokens / out->t : out->n_tokens;
 }
 
-static void find_attention(const rc_core *core, rc_sizes *out)
+static void find_attention(const rc_checking *checking, rc_sizes *out)
 {
-    const rc_config *cfg = core->cfg;
+    const rc_config *cfg = checking->cfg;
     out->a = size_of(cfg->num_attention_heads);
     out->g = size_of(rc_config_groups(cfg));
     out->heads = out->a / out->t;
@@ -94,9 +94,9 @@ static void find_attention(const rc_core *core, rc_sizes *out)
 }
 
 /* moe_layer_freq is a list of 0 and 1, or n for every n-th layer from the first on. */
-static double find_moe_share(const rc_core *core)
+static double find_moe_share(const rc_checking *checking)
 {
-    const rc_doc *freq = core->at[RC_CORE_moe_layer_freq];
+    const rc_doc *freq = checking->at[RC_CHECKED_moe_layer_freq];
     double n_moe = 0.0, every = SIZE(moe_layer_freq), n_layers = SIZE(num_layers);
     if (freq->kind == RC_DOC_LIST) {
         for (const rc_doc *layer = freq->child; layer; layer = layer->next)
@@ -106,9 +106,9 @@ static double find_moe_share(const rc_core *core)
     return every >= 1.0 && n_layers >= 1.0 ? ceil(n_layers / every) / n_layers : 1.0;
 }
 
-static void find_mlp(const rc_core *core, rc_sizes *out)
+static void find_mlp(const rc_checking *checking, rc_sizes *out)
 {
-    const rc_config *cfg = core->cfg;
+    const rc_config *cfg = checking->cfg;
     out->h = size_of(cfg->hidden_size);
     out->f = size_of(rc_config_ffn(cfg));
     out->glu = cfg->gated_linear_unit ? 2.0 : 1.0;
@@ -121,31 +121,31 @@ static void find_mlp(const rc_core *core, rc_sizes *out)
     out->fs = SIZE(moe_shared_expert_intermediate_size);
     out->latent = SIZE(moe_latent_size);
     out->moe_width = out->latent > 0.0 ? out->latent : out->h;
-    out->moe_share = find_moe_share(core);
+    out->moe_share = find_moe_share(checking);
 }
 
 /* Megatron-LM transformer_block.py, get_num_layers_to_build. A layout's stages count as their mean. */
-static void find_layers(const rc_core *core, rc_sizes *out)
+static void find_layers(const rc_checking *checking, rc_sizes *out)
 {
     double first = SIZE(num_layers_in_first_pipeline_stage);
     double last = SIZE(num_layers_in_last_pipeline_stage), n_layers = SIZE(num_layers);
     double at_first = ON(account_for_embedding_in_pipeline_split);
     double at_last = ON(account_for_loss_in_pipeline_split);
-    if (rc_core_is_hybrid(core) || !core->is_given[RC_CORE_num_layers])
+    if (rc_checking_is_hybrid(checking) || !checking->is_given[RC_CHECKED_num_layers])
         return; /* a layer there is an attention, an MLP or a mixer alone */
     double n_even = out->p - (first > 0.0) - (last > 0.0);
     double even = n_even > 0.0 ? (n_layers - first - last + at_first + at_last) / n_even : 0.0;
     out->first = first > 0.0 ? first : even - at_first;
     out->last = out->p <= 1.0 ? out->first : last > 0.0 ? last : even - at_last;
-    if (!rc_core_has_own_split(core) && !rc_core_counts_ends(core))
+    if (!rc_checking_has_own_split(checking) && !rc_checking_counts_ends(checking))
         out->chunk = n_layers / (out->p * out->v);
 }
 
 /* 1F1B holds p - r micro-batches on rank r; interleaved, rank 0 holds 2(p-1) + (v-1)G + 1 chunks
  * (Megatron-LM pipeline_parallel/schedules.py; Narayanan et al. 2021). */
-static void find_schedule(const rc_core *core, rc_sizes *out)
+static void find_schedule(const rc_checking *checking, rc_sizes *out)
 {
-    const rc_config *cfg = core->cfg;
+    const rc_config *cfg = checking->cfg;
     double group = size_of(cfg->microbatch_group_size_per_vp_stage);
     double ranks = size_of(cfg->data_parallel_size);
     if (!(ranks > 0.0))
@@ -160,51 +160,51 @@ static void find_schedule(const rc_core *core, rc_sizes *out)
     out->n_held = out->p > 1.0 && out->v > 1.0 ? fmin(chunks / out->v, n_most) : out->n_plain;
 }
 
-void rc_sizes_find(rc_core *core, rc_sizes *out)
+void rc_sizes_find(rc_checking *checking, rc_sizes *out)
 {
     *out = (rc_sizes){0};
-    if (is_any_late(core->cfg))
+    if (is_any_late(checking->cfg))
         return;
-    find_parallel(core, out);
+    find_parallel(checking, out);
     if (!(out->t * out->p * out->v * out->c * out->ep * out->et > 0.0)) {
         *out = (rc_sizes){0};
         return;
     }
-    find_tokens(core, out);
+    find_tokens(checking, out);
     if (!ON(enable_mhc_connections) && IS_NULL(experimental_attention_variant))
-        find_attention(core, out); /* other kinds of it are not counted */
-    find_mlp(core, out);
-    find_layers(core, out);
-    find_schedule(core, out);
+        find_attention(checking, out); /* other kinds of it are not counted */
+    find_mlp(checking, out);
+    find_layers(checking, out);
+    find_schedule(checking, out);
 }
 
 /* --- what layers retain */
 
-static bool is_quantised(const rc_core *core)
+static bool is_quantised(const rc_checking *checking)
 {
     return ON(fp8) || ON(fp4);
 }
 
 /* Of what a linear layer keeps as its input. */
-static double input_width(const rc_core *core)
+static double input_width(const rc_checking *checking)
 {
-    return is_quantised(core) ? 1.0 : 2.0;
+    return is_quantised(checking) ? 1.0 : 2.0;
 }
 
-double rc_sizes_input(const rc_core *core, const rc_sizes *sizes)
+double rc_sizes_input(const rc_checking *checking, const rc_sizes *sizes)
 {
     double width = ON(fp32_residual_connection) ? 4.0 : 2.0;
     return width * sizes->n_outer * sizes->h /
-           (ON(distribute_saved_activations) && rc_core_is_full(core) ? sizes->t : 1.0);
+           (ON(distribute_saved_activations) && rc_checking_is_full(checking) ? sizes->t : 1.0);
 }
 
-double rc_sizes_scores(const rc_core *core, const rc_sizes *sizes)
+double rc_sizes_scores(const rc_checking *checking, const rc_sizes *sizes)
 {
     double width = SIZE(attention_dropout) > 0.0 ? 5.0 : 2.0;
     return width * sizes->n_tokens * sizes->sequence * sizes->heads;
 }
 
-bool rc_sizes_slices_value(const rc_core *core)
+bool rc_sizes_slices_value(const rc_checking *checking)
 {
     return IS(position_embedding_type, "rope") && !ON(multi_latent_attention) &&
            !ON(fused_single_qkv_rope);
@@ -222,119 +222,123 @@ double rc_sizes_rows(const rc_sizes *sizes)
     return sizes->n_outer * sizes->k * sizes->et;
 }
 
-bool rc_sizes_has_flash_attention(const rc_core *core)
+bool rc_sizes_has_flash_attention(const rc_checking *checking)
 {
     return IS(attention_backend, "flash") || ON(use_flash_attn);
 }
 
 /* Transformer Engine chooses flash or fused attention unless it is told not to. */
-bool rc_sizes_has_fused_attention(const rc_core *core)
+bool rc_sizes_has_fused_attention(const rc_checking *checking)
 {
     bool is_off = IS(nvte_fused_attn, "0") && IS(nvte_flash_attn, "0");
-    return rc_sizes_has_flash_attention(core) || IS(attention_backend, "fused") ||
+    return rc_sizes_has_flash_attention(checking) || IS(attention_backend, "fused") ||
            (IS(attention_backend, "auto") && IS(transformer_impl, "transformer_engine") &&
             !is_off);
 }
 
-bool rc_sizes_has_packed_samples(const rc_core *core)
+bool rc_sizes_has_packed_samples(const rc_checking *checking)
 {
     return ON(dataset_packing) || ON(dataset_offline_packing) ||
            ON(dataset_enable_offline_packing) || ON(dataset_pack_sequences_in_batch);
 }
 
-bool rc_sizes_has_flash_batches(const rc_core *core)
+bool rc_sizes_has_flash_batches(const rc_checking *checking)
 {
-    return rc_sizes_has_flash_attention(core) && SIZE(micro_batch_size) > 1.0 &&
-           !rc_sizes_has_packed_samples(core);
+    return rc_sizes_has_flash_attention(checking) && SIZE(micro_batch_size) > 1.0 &&
+           !rc_sizes_has_packed_samples(checking);
 }
 
 /* The norm's input and output and its statistics; a quantised linear keeps its own copy of the
  * output. */
-static double norm(const rc_core *core, const rc_sizes *sizes, bool is_recomputed)
+static double norm(const rc_checking *checking, const rc_sizes *sizes, bool is_recomputed)
 {
     double residual = 2.0 * sizes->n_outer * sizes->h;
     return is_recomputed ? residual
-                         : residual + sizes->n_outer * (4.0 + input_width(core) * sizes->h);
+                         : residual + sizes->n_outer * (4.0 + input_width(checking) * sizes->h);
 }
 
 /* Transformer Engine fuses the norms of plain attention and dense MLPs into the next linear. */
-static bool drops_norm(rc_core *core, bool is_own_module)
+static bool drops_norm(rc_checking *checking, bool is_own_module)
 {
     return RECOMPUTES("layernorm") && (is_own_module || IS(transformer_impl, "local"));
 }
 
 /* MLA: compressed query and keys, and their norms' outputs and statistics. */
-static double latents(rc_core *core, const rc_sizes *sizes, bool is_whole)
+static double latents(rc_checking *checking, const rc_sizes *sizes, bool is_whole)
 {
     double n_norms = (sizes->q_rank > 0.0) + (sizes->kv_rank > 0.0);
     double compressed = 2.0 * sizes->n_outer * (sizes->q_rank + sizes->kv_rank);
     if (!is_whole && RECOMPUTES("mla_up_proj"))
         return compressed + 2.0 * sizes->n_outer * sizes->r_dim;
     return compressed + 4.0 * sizes->n_outer * n_norms +
-           input_width(core) * sizes->n_outer * (sizes->q_rank + sizes->kv_rank);
+           input_width(checking) * sizes->n_outer * (sizes->q_rank + sizes->kv_rank);
 }
 
 /* Norm, query, key, value, output and its softmax statistics. */
-static double attention(rc_core *core, const rc_sizes *sizes, bool is_whole)
+static double attention(rc_checking *checking, const rc_sizes *sizes, bool is_whole)
 {
     double n = sizes->n_tokens;
-    double kept = norm(core, sizes, !is_whole && drops_norm(core, sizes->kv_rank > 0.0));
+    double kept =
+        norm(checking, sizes, !is_whole && drops_norm(checking, sizes->kv_rank > 0.0));
     bool is_kept = is_whole || !RECOMPUTES("core_attn");
-    bool has_scores = is_kept && !rc_sizes_has_fused_attention(core);
+    bool has_scores = is_kept && !rc_sizes_has_fused_attention(checking);
     double groups = has_scores ? sizes->heads : sizes->groups; /* repeated, to multiply */
     kept += 2.0 * n * sizes->heads * sizes->dv;
     if (is_kept)
-        kept += has_scores ? rc_sizes_scores(core, sizes) : 4.0 * n * sizes->heads;
-    else if (rc_sizes_slices_value(core))
+        kept += has_scores ? rc_sizes_scores(checking, sizes) : 4.0 * n * sizes->heads;
+    else if (rc_sizes_slices_value(checking))
         kept += rc_sizes_slice(sizes);
     if (sizes->kv_rank > 0.0)
-        kept += latents(core, sizes, is_whole);
+        kept += latents(checking, sizes, is_whole);
     if (!is_whole && RECOMPUTES("mla_up_proj"))
         return kept;
     return kept + 2.0 * n * (sizes->heads * sizes->d + groups * (sizes->d + sizes->dv));
 }
 
-static double dense_mlp(rc_core *core, const rc_sizes *sizes, bool is_whole)
+static double dense_mlp(rc_checking *checking, const rc_sizes *sizes, bool is_whole)
 {
     double inner = sizes->n_tokens * sizes->f / sizes->t;
     if (!is_whole && RECOMPUTES("mlp"))
         return 2.0 * sizes->n_outer * sizes->h;
-    return norm(core, sizes, !is_whole && drops_norm(core, false)) +
-           inner * (2.0 * sizes->glu + input_width(core));
+    return norm(checking, sizes, !is_whole && drops_norm(checking, false)) +
+           inner * (2.0 * sizes->glu + input_width(checking));
 }
 
-double rc_sizes_row_map(const rc_core *core, const rc_sizes *sizes)
+double rc_sizes_row_map(const rc_checking *checking, const rc_sizes *sizes)
 {
-    return core->cfg->moe_permute_fusion ? 4.0 * (2.0 * sizes->experts + 1.0) : 8.0 * sizes->k;
+    return checking->cfg->moe_permute_fusion ? 4.0 * (2.0 * sizes->experts + 1.0)
+                                             : 8.0 * sizes->k;
 }
 
 /* Scores, the map of who goes where, and the order of the rows, before and behind the exchange. */
-static double routing(const rc_core *core, const rc_sizes *sizes)
+static double routing(const rc_checking *checking, const rc_sizes *sizes)
 {
-    double order = core->cfg->moe_permute_fusion ? 4.0 * sizes->k * sizes->et : 8.0 * sizes->k;
-    return sizes->n_outer * (5.0 * sizes->experts + rc_sizes_row_map(core, sizes) + order);
+    double order =
+        checking->cfg->moe_permute_fusion ? 4.0 * sizes->k * sizes->et : 8.0 * sizes->k;
+    return sizes->n_outer * (5.0 * sizes->experts + rc_sizes_row_map(checking, sizes) + order);
 }
 
-double rc_sizes_experts(rc_core *core, const rc_sizes *sizes, bool is_whole)
+double rc_sizes_experts(rc_checking *checking, const rc_sizes *sizes, bool is_whole)
 {
-    double width = input_width(core), inner = sizes->fe / sizes->et;
+    double width = input_width(checking), inner = sizes->fe / sizes->et;
     double row = width * sizes->moe_width + 2.0 * sizes->glu * inner + 4.0;
     if (is_whole || !RECOMPUTES("moe_act"))
         row += width * inner;
     return rc_sizes_rows(sizes) * row;
 }
 
-static double expert_mlp(rc_core *core, const rc_sizes *sizes, bool is_whole)
+static double expert_mlp(rc_checking *checking, const rc_sizes *sizes, bool is_whole)
 {
     double residual = 2.0 * sizes->n_outer * sizes->h, kept = residual;
-    if (is_whole || !drops_norm(core, true))
+    if (is_whole || !drops_norm(checking, true))
         kept += residual + 4.0 * sizes->n_outer; /* the router keeps it unquantised */
     if (!is_whole && RECOMPUTES("moe"))
         return kept;
     if (is_whole || !RECOMPUTES("shared_experts"))
-        kept += sizes->n_tokens * sizes->fs / sizes->t * (2.0 * sizes->glu + input_width(core));
+        kept +=
+            sizes->n_tokens * sizes->fs / sizes->t * (2.0 * sizes->glu + input_width(checking));
     kept += 2.0 * sizes->n_outer * sizes->latent; /* the input of the way back to h channels */
-    return kept + routing(core, sizes) + rc_sizes_experts(core, sizes, is_whole);
+    return kept + routing(checking, sizes) + rc_sizes_experts(checking, sizes, is_whole);
 }
 
 /* Nothing is counted where a size is missing. */
@@ -346,24 +350,25 @@ static bool is_known(const rc_sizes *sizes)
            0.0;
 }
 
-double rc_sizes_whole_layer(rc_core *core, const rc_sizes *sizes)
+double rc_sizes_whole_layer(rc_checking *checking, const rc_sizes *sizes)
 {
     double share = sizes->moe_share;
     if (!is_known(sizes))
         return 0.0;
-    return attention(core, sizes, true) + (1.0 - share) * dense_mlp(core, sizes, true) +
-           (share > 0.0 ? share * expert_mlp(core, sizes, true) : 0.0);
+    return attention(checking, sizes, true) + (1.0 - share) * dense_mlp(checking, sizes, true) +
+           (share > 0.0 ? share * expert_mlp(checking, sizes, true) : 0.0);
 }
 
-double rc_sizes_layer(rc_core *core, const rc_sizes *sizes)
+double rc_sizes_layer(rc_checking *checking, const rc_sizes *sizes)
 {
     double share = sizes->moe_share;
     if (!is_known(sizes))
         return 0.0;
-    if (rc_core_is_full(core))
-        return rc_sizes_input(core, sizes);
-    return attention(core, sizes, false) + (1.0 - share) * dense_mlp(core, sizes, false) +
-           (share > 0.0 ? share * expert_mlp(core, sizes, false) : 0.0);
+    if (rc_checking_is_full(checking))
+        return rc_sizes_input(checking, sizes);
+    return attention(checking, sizes, false) +
+           (1.0 - share) * dense_mlp(checking, sizes, false) +
+           (share > 0.0 ? share * expert_mlp(checking, sizes, false) : 0.0);
 }
 
 /* --- parameters */

@@ -7,7 +7,7 @@
 #ifndef RC_CHECK_SIZES_H
 #define RC_CHECK_SIZES_H
 
-#include "check/core.h"
+#include "check/checking.h"
 
 /* Symbols are those of docs/shapes.md; 0 where the configuration does not say. */
 typedef struct rc_sizes {
@@ -28,34 +28,34 @@ typedef struct rc_sizes {
     double n_held;      /* and under this schedule: chunks count as their share */
 } rc_sizes;
 
-void rc_sizes_find(rc_core *core, rc_sizes *out);
+void rc_sizes_find(rc_checking *checking, rc_sizes *out);
 
 /* What one layer retains of one micro-batch, on average over the kinds of layers, in bytes; 0 when
  * unknown. `rc_sizes_layer` under the recompute of this configuration, `_whole` with none. */
-double rc_sizes_layer(rc_core *core, const rc_sizes *sizes);
-double rc_sizes_whole_layer(rc_core *core, const rc_sizes *sizes);
+double rc_sizes_layer(rc_checking *checking, const rc_sizes *sizes);
+double rc_sizes_whole_layer(rc_checking *checking, const rc_sizes *sizes);
 /* The input that a checkpoint of a layer keeps. */
-double rc_sizes_input(const rc_core *core, const rc_sizes *sizes);
+double rc_sizes_input(const rc_checking *checking, const rc_sizes *sizes);
 /* Flash or fused attention: it keeps no scores. */
-bool rc_sizes_has_fused_attention(const rc_core *core);
+bool rc_sizes_has_fused_attention(const rc_checking *checking);
 /* FlashAttention by name. */
-bool rc_sizes_has_flash_attention(const rc_core *core);
+bool rc_sizes_has_flash_attention(const rc_checking *checking);
 /* Its kernel takes several samples in an order of its own: it keeps copies. */
-bool rc_sizes_has_flash_batches(const rc_core *core);
+bool rc_sizes_has_flash_batches(const rc_checking *checking);
 /* Several samples in one sequence: no batch dimension. */
-bool rc_sizes_has_packed_samples(const rc_core *core);
+bool rc_sizes_has_packed_samples(const rc_checking *checking);
 /* Query and key are rotated into copies, and the value stays a slice of their projection. */
-bool rc_sizes_slices_value(const rc_core *core);
+bool rc_sizes_slices_value(const rc_checking *checking);
 /* What the slice's base keeps in memory besides the value. */
 double rc_sizes_slice(const rc_sizes *sizes);
 /* Scores, and the copies of them, that attention without a fused kernel keeps. */
-double rc_sizes_scores(const rc_core *core, const rc_sizes *sizes);
+double rc_sizes_scores(const rc_checking *checking, const rc_sizes *sizes);
 /* Rows that the experts of a rank receive of one micro-batch when routing is balanced. */
 double rc_sizes_rows(const rc_sizes *sizes);
 /* What the routed experts of one layer keep of one micro-batch, with balanced routing. */
-double rc_sizes_experts(rc_core *core, const rc_sizes *sizes, bool is_whole);
+double rc_sizes_experts(rc_checking *checking, const rc_sizes *sizes, bool is_whole);
 /* Bytes a token of the map from tokens to rows. */
-double rc_sizes_row_map(const rc_core *core, const rc_sizes *sizes);
+double rc_sizes_row_map(const rc_checking *checking, const rc_sizes *sizes);
 /* Parameters of the first stage on one rank, without the embedding. */
 double rc_sizes_parameters(const rc_sizes *sizes);
 

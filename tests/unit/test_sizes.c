@@ -16,7 +16,7 @@
 
 typedef struct model {
     rc_arena *mem;
-    rc_core *core;
+    rc_checking *checking;
     rc_sizes sizes;
 } model;
 
@@ -29,11 +29,11 @@ static model open_model(const char *yaml)
     assert_int_equal(rc_yaml_read("test", yaml, strlen(yaml), out.mem, &doc, &err), RC_OK);
     rc_input input = {doc, RC_FROM_FILE};
     assert_int_equal(rc_config_make(&input, 1, out.mem, &cfg, &err), RC_OK);
-    assert_int_equal(rc_core_open(out.mem, cfg->multi_latent_attention, &out.core, &err),
-                     RC_OK);
-    assert_int_equal(rc_core_fill(out.core, cfg, &err), RC_OK);
-    out.core->cfg = cfg;
-    rc_sizes_find(out.core, &out.sizes);
+    assert_int_equal(
+        rc_checking_make(out.mem, cfg->multi_latent_attention, &out.checking, &err), RC_OK);
+    assert_int_equal(rc_checking_fill(out.checking, cfg, &err), RC_OK);
+    out.checking->cfg = cfg;
+    rc_sizes_find(out.checking, &out.sizes);
     return out;
 }
 
@@ -43,7 +43,7 @@ static void expect_layer(const char *yaml, const char *recompute, double bytes)
     char text[2048];
     snprintf(text, sizeof text, "%s%s", yaml, recompute);
     model one = open_model(text);
-    double layer = rc_sizes_layer(one.core, &one.sizes), expected = 3.0 * bytes;
+    double layer = rc_sizes_layer(one.checking, &one.sizes), expected = 3.0 * bytes;
     assert_true(layer >= expected && layer <= expected);
     rc_arena_close(one.mem);
 }
