@@ -30,13 +30,15 @@ typedef enum rc_cause {
     RC_CAUSE_INSUFFICIENT_DATA,
     RC_CAUSE_COUNT
 } rc_cause;
-RC_API const char *rc_cause_name(rc_cause cause); /* "capacity-logits" */
+/* "capacity-logits" */
+RC_API const char *rc_cause_name(rc_cause cause);
 
 typedef enum rc_confidence {
     RC_CONFIDENCE_LOW,
     RC_CONFIDENCE_MEDIUM,
     RC_CONFIDENCE_HIGH
 } rc_confidence;
+/* "low", "medium", "high" */
 RC_API const char *rc_confidence_name(rc_confidence confidence);
 
 /* Whose settings to write lines for. ORDER trainers */
@@ -58,6 +60,12 @@ typedef struct rc_snapshot_facts {
     bool is_expandable;
     rc_stage stage; /* of the frames of the failing request */
 } rc_snapshot_facts;
+
+/* Reads a snapshot for these facts alone.
+ *
+ * takes   path  as rc_snapshot_read
+ * gives   *out  sizes are sums over devices
+ * errors  as rc_snapshot_read */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_facts_read(const char *path, rc_arena *mem, rc_snapshot_facts **out,
                                       rc_error *err);
@@ -117,8 +125,8 @@ typedef struct rc_diagnosis {
 /**
  * The diagnosis of a job.
  *
- * takes   job     what there is; borrowed
- * gives   *out    always a verdict: insufficient-data names what to bring
+ * takes   job   what there is; must outlive the diagnosis
+ * gives   *out  always a verdict: insufficient-data names what to bring
  * errors  RC_E_MEMORY
  */
 RC_MUST_CHECK
@@ -126,14 +134,21 @@ RC_API rc_code rc_diagnosis_make(const rc_job *job, rc_arena *mem, rc_diagnosis 
                                  rc_error *err);
 /* Verdict, reason, steps, evidence, what would prove it wrong: for people. */
 RC_API void rc_diagnosis_print(const rc_diagnosis *diagnosis, FILE *to);
-/* The same as tables: facts at the top, numbers, actions, evidence, findings. */
+/* The same for programs.
+ *
+ * gives   report  tables added: facts at the top, numbers, actions, evidence, findings
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_report(const rc_diagnosis *diagnosis, rc_arena *mem,
                                    rc_report *report, rc_error *err);
+/* Its invariants: a reason, a counter-test, a source, and at least one step that says something.
+ * errors  RC_E_BUG naming the row */
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err);
-/* The decision table itself, for `recompute list diagnoses`. errors RC_E_BUG when a row names a
- * step or a word that does not exist */
+/* The decision table itself, for `recompute list diagnoses`.
+ *
+ * gives   *out  a row per diagnosis
+ * errors  RC_E_BUG when a row names a step or a word that does not exist; RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err);
 

@@ -41,15 +41,19 @@ RC_API int rc_run_most_threads(void);
 /* Takes the arena, starts the threads and tries the math library on some products whose result is known:
  * what follows takes no memory from the host.
  *
- * gives   *out  to be closed; the arena is zeroed
+ * takes   schedule  in the engine profile; must outlive the run
+ *         options   as above
+ * gives   *out      to be closed; the arena is zeroed
  * errors  RC_E_UNSUPPORTED when the backend has no kernel for an op or dtype, parallel sizes are not 1,
  *         or the math library is missing or computes wrongly; RC_E_MEMORY when the host refuses the
  *         arena, a thread, or the library's code; RC_E_INPUT past rc_run_most_threads */
 RC_MUST_CHECK
 RC_API rc_code rc_run_open(const rc_schedule *schedule, const rc_run_options *options,
                            rc_run **out, rc_error *err);
-RC_API void rc_run_close(rc_run *run); /* NULL is fine */
+/* Gives back the arena and ends the threads. NULL does nothing. */
+RC_API void rc_run_close(rc_run *run);
 
+/* The weights in the order of schedule->params: *n of them, as long as the run is open. */
 RC_API const rc_run_param *rc_run_params(const rc_run *run, int *n);
 /* Weights as their rows in the graph say: normal(0, std), ones, zeros; a function of the seed. */
 RC_API void rc_run_init_weights(rc_run *run);
@@ -64,6 +68,7 @@ typedef struct rc_batch {
 /**
  * One micro-batch forward and backward; the first of a step (micro 0) zeroes the gradients.
  *
+ * takes   batch  borrowed for the call
  * gives   *loss  mean over the targets that have one; NAN after an error
  * errors  RC_E_INPUT for a token or target outside the vocabulary: nothing has then changed.
  *         RC_E_MEMORY when the math library finds no memory for a product, RC_E_UNSUPPORTED when it
@@ -73,7 +78,11 @@ typedef struct rc_batch {
  */
 RC_MUST_CHECK
 RC_API rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error *err);
-/* Forward only, without dropout; errors as above. */
+/* Forward only, without dropout; gradients, weights and moments stay what they are.
+ *
+ * takes   batch  borrowed for the call; its step and micro are not read
+ * gives   *loss  as above
+ * errors  as above */
 RC_MUST_CHECK
 RC_API rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *err);
 
@@ -82,7 +91,12 @@ typedef struct rc_update {
     double clip_grad; /* 0 never clips */
     int64_t step;     /* from 1: bias correction */
 } rc_update;
-/* Clips and updates; *norm is the global norm of the gradients before clipping. */
+/* Clips the gradients and updates weights and moments as AdamW does.
+ *
+ * takes   update  rates of this step
+ * gives   *norm   global norm of the gradients before clipping
+ * errors  none on one process; RC_E_ codes are for several
+ * source  Loshchilov and Hutter 2019, algorithm 2; clipping as torch.nn.utils.clip_grad_norm_ */
 RC_MUST_CHECK
 RC_API rc_code rc_run_update(rc_run *run, const rc_update *update, double *norm, rc_error *err);
 
@@ -96,6 +110,7 @@ RC_API const void *rc_run_logits(const rc_run *run);
 RC_API int64_t rc_run_touched_bytes(const rc_run *run);
 /* Most that the math library worked in during one op so far. */
 RC_API int64_t rc_run_library_bytes(const rc_run *run);
+/* The arena: schedule->arena_bytes. */
 RC_API int64_t rc_run_arena_bytes(const rc_run *run);
 /* Seconds spent in each instruction since the run was opened, [schedule->n_instrs]. */
 RC_API const double *rc_run_seconds(const rc_run *run);

@@ -124,6 +124,7 @@ typedef struct rc_graph {
  * takes   cfg         settings; what is null is derived as Megatron derives it
  *         profile     whose kernels run
  *         tokenizer   vocabulary where cfg has none; 0 refuses that
+ * gives   *out        the graph, verified
  * errors  RC_E_INPUT with the position of the setting that is missing or does not divide;
  *         RC_E_UNSUPPORTED for architecture settings that no builder knows;
  *         RC_E_RANGE when a size passes 2^63-1
@@ -131,26 +132,39 @@ typedef struct rc_graph {
 RC_MUST_CHECK
 RC_API rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
                              rc_arena *mem, rc_graph **out, rc_error *err);
-/* The sizes alone: what must be given is, and each is in its range. For who judges the model by other
- * rules too, which say less well that a size is missing. errors  as rc_graph_make */
+/* The sizes alone: what must be given is, and each is in its range. For callers with other rules too, which
+ * say less well that a size is missing.
+ *
+ * takes   cfg  as rc_graph_make
+ * errors  as rc_graph_make */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_check_sizes(const rc_config *cfg, rc_error *err);
+
+/* Its invariants: operands exist, shapes and bytes agree, storages own themselves, regions hold ops.
+ * errors  RC_E_BUG naming the first that is broken */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_verify(const rc_graph *graph, rc_error *err);
+/* One stable text form, for --dump and tests. */
 RC_API void rc_graph_print(const rc_graph *graph, FILE *to);
+/* For people and programs.
+ *
+ * gives   *out  a row per op
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **out,
                               rc_error *err);
 
-RC_API const char *rc_profile_name(rc_profile profile); /* "engine", "megatron-te", ... */
+/* "engine", "megatron-te", "megatron-local" */
+RC_API const char *rc_profile_name(rc_profile profile);
+/* The reverse; false, and *profile is left, when `name` is none. */
 RC_API bool rc_profile_find(const char *name, rc_profile *profile);
 
 /* The tensor and the op of an index, in graph order; whoever reads a graph asks here, since layers that
  * are alike need not be stored one by one. */
 RC_API rc_tensor rc_graph_tensor(const rc_graph *graph, int tensor);
 RC_API rc_op rc_graph_op(const rc_graph *graph, int op);
-/* "decoder.layers.3.mlp.linear_fc1". Returns buf. */
 enum { RC_GRAPH_NAME_BYTES = 160 };
+/* "decoder.layers.3.mlp.linear_fc1". Returns buf. */
 RC_API const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,
                                         char buf[RC_GRAPH_NAME_BYTES]);
 RC_API const char *rc_graph_op_name(const rc_graph *graph, int op,

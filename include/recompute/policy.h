@@ -29,14 +29,18 @@ typedef struct rc_setting {
     int64_t num_layers; /* full */
 } rc_setting;
 
-/* The setting of a config. null granularity is none; a null list under selective is [core_attn].
+/* The setting of a config.
+ *
+ * takes   cfg   recompute_granularity, _modules, _method and _num_layers
+ * gives   *out  null granularity is none; a null list under selective is [core_attn]
  * errors  RC_E_INPUT with the position: unknown granularity, method or label, full without method
  *         or num_layers, num_layers below 1 */
 RC_MUST_CHECK
 RC_API rc_code rc_setting_make(const rc_config *cfg, rc_setting *out, rc_error *err);
 /* "none", "selective/core_attn+mlp", "full/block/4". Returns buf. */
 RC_API const char *rc_setting_name(const rc_setting *setting, char buf[160]);
-/* The reverse of rc_setting_name; also "[core_attn,mlp]" and "[]". false when it is neither. */
+/* The reverse of rc_setting_name; also "[core_attn,mlp]" and "[]". false, with *out of no use, when it is
+ * neither. */
 RC_API bool rc_setting_parse(const char *name, rc_setting *out);
 /* The setting as Bridge overrides: "model.recompute_granularity=full ...". Returns buf. */
 RC_API const char *rc_setting_overrides(const rc_setting *setting, char buf[400]);
@@ -55,21 +59,34 @@ typedef struct rc_policy {
 /**
  * What a setting retains in a graph.
  *
- * gives   *out  every label of the setting that acts nowhere in this graph is simply without effect;
- *               rc_graph_count_regions tells
+ * takes   graph    verified; must outlive the policy
+ *         setting  copied
+ * gives   *out     a label of the setting that acts nowhere in this graph is simply without effect;
+ *                  rc_graph_count_regions tells
+ * errors  RC_E_MEMORY
  */
 RC_MUST_CHECK
 RC_API rc_code rc_policy_make(const rc_graph *graph, const rc_setting *setting, rc_arena *mem,
                               rc_policy **out, rc_error *err);
+
+/* Its invariants: what is discarded can be computed again.
+ * errors  RC_E_BUG naming the tensor */
 RC_MUST_CHECK
 RC_API rc_code rc_policy_verify(const rc_policy *policy, rc_error *err);
+/* One stable text form, for --dump and tests. */
 RC_API void rc_policy_print(const rc_policy *policy, FILE *to);
+/* For people and programs.
+ *
+ * gives   *out  a row per tensor
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_policy_table(const rc_policy *policy, rc_arena *mem, rc_table **out,
                                rc_error *err);
 
-/* Whether the bytes of `tensor` stay from forward to backward, its storage considered whole: a
- * retained view pins its base. Index of a storage owner. */
+/* Which bytes stay from forward to backward, each storage considered whole: a retained view pins its base.
+ *
+ * gives   *is_retained  [n_tensors], true at owners of storages alone
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_policy_retained(const rc_policy *policy, rc_arena *mem, bool **is_retained,
                                   rc_error *err);

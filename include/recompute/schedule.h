@@ -35,6 +35,7 @@ typedef enum rc_category {
     RC_CATEGORY_SCRATCH,
     RC_CATEGORY_COUNT
 } rc_category;
+/* "weights", "activation gradients", ... */
 RC_API const char *rc_category_name(rc_category category);
 
 /* One live range of one storage. A discarded tensor has two buffers: forward, and recompute to
@@ -116,13 +117,21 @@ typedef struct rc_schedule {
 RC_MUST_CHECK
 RC_API rc_code rc_schedule_make(const rc_policy *policy, int n_threads, rc_arena *mem,
                                 rc_schedule **out, rc_error *err);
-/* No two buffers alive at one instruction share a byte; every operand is alive and was written. */
+/* Its invariants: no two buffers alive at one instruction share a byte; every operand is alive and was
+ * written.
+ * errors  RC_E_BUG naming the instruction, RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_schedule_verify(const rc_schedule *schedule, rc_arena *mem, rc_error *err);
+/* One stable text form, for --dump and tests. */
 RC_API void rc_schedule_print(const rc_schedule *schedule, FILE *to);
+/* For people and programs.
+ *
+ * gives   *out  a row per instruction
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_schedule_table(const rc_schedule *schedule, rc_arena *mem, rc_table **out,
                                  rc_error *err);
+/* "forward", "recompute", ... */
 RC_API const char *rc_instr_kind_name(rc_instr_kind kind);
 
 RC_EXTERN_C_END

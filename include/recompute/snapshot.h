@@ -19,6 +19,7 @@ RC_EXTERN_C_BEGIN
 /* Rows of src/defs/snapshot_labels.def, and three more: unattributed (no Python frames), other,
  * before_recording. */
 enum { RC_SNAPSHOT_LABEL_COUNT = 28 };
+/* A label's name; "other" past the last. */
 RC_API const char *rc_snapshot_label_name(int label);
 
 typedef enum rc_snapshot_phase {
@@ -31,6 +32,7 @@ typedef enum rc_snapshot_phase {
     RC_SNAPSHOT_OTHER,
     RC_SNAPSHOT_PHASE_COUNT
 } rc_snapshot_phase;
+/* "forward", "recompute", ... */
 RC_API const char *rc_snapshot_phase_name(rc_snapshot_phase phase);
 
 /* A moment to look at, besides the peak and the last OOM. */
@@ -41,11 +43,13 @@ typedef enum rc_moment_kind {
     RC_MOMENT_SINCE_US, /* since the trace's first event */
     RC_MOMENT_END
 } rc_moment_kind;
+
 typedef struct rc_moment {
     rc_moment_kind kind;
     int64_t value;
 } rc_moment;
-/* "#1200", "1760000840019052", "2.5s", "250ms", "40us", "end"; false when it is none of them */
+/* "#1200", "1760000840019052", "2.5s", "250ms", "40us", "end"; false, with *moment of no use, when `text` is
+ * none of them. */
 RC_API bool rc_moment_parse(const char *text, rc_moment *moment);
 
 typedef struct rc_live_entry {
@@ -186,6 +190,7 @@ typedef struct rc_snapshot_watch {
  *         moment  also to be kept; NULL none
  *         watch   gets every change of memory; NULL none
  * gives   *out    see above
+ *         *refusal  as rc_snapshot_read (may be NULL)
  * errors  as rc_snapshot_read; RC_E_INPUT when counters overflow
  * cost    one pass over the file; no memory per event but for live allocations
  */
@@ -193,6 +198,13 @@ RC_MUST_CHECK
 RC_API rc_code rc_snapshot_make(const char *path, const rc_moment *moment,
                                 const rc_snapshot_watch *watch, rc_arena *mem,
                                 rc_snapshot **out, rc_refusal *refusal, rc_error *err);
+
+/* The same over bytes in memory.
+ *
+ * takes   bytes           n_bytes of a file; borrowed for the call
+ *         moment, watch   as above
+ * gives   *out, *refusal  as above
+ * errors  as above */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_make_bytes(const void *bytes, size_t n_bytes,
                                       const rc_moment *moment, const rc_snapshot_watch *watch,
@@ -215,12 +227,22 @@ typedef struct rc_group {
     int64_t requested_bytes, rounded_bytes, count; /* rounded: an estimate */
 } rc_group;
 
-/* Live allocations by name, largest first, then by name. */
+/* Live allocations by name.
+ *
+ * takes   set   of this snapshot
+ *         kind  what they are named by
+ * gives   *out  [*n] largest first, then by name
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_group(const rc_snapshot *snapshot, const rc_live_set *set,
                                  rc_group_kind kind, rc_arena *mem, rc_group **out, size_t *n,
                                  rc_error *err);
-/* The same for what was held all through the recording. */
+/* The same for what was held all through the recording.
+ *
+ * takes   device  of this snapshot
+ *         kind    as above
+ * gives   *out    as above
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_group_untraced(const rc_snapshot *snapshot,
                                           const rc_snapshot_device *device, rc_group_kind kind,
@@ -235,17 +257,35 @@ typedef struct rc_snapshot_view {
     bool is_brief; /* for people: leaves out what only programs need */
 } rc_snapshot_view;
 
-/* Everything: settings, devices, peaks with who holds them, pools, OOM. */
+/* Everything.
+ *
+ * takes   view    what is shown of it
+ * gives   report  tables added: settings, devices, peaks with who holds them, pools, OOM; taken from the
+ *                 snapshot's arena
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_overview(const rc_snapshot *snapshot, const rc_snapshot_view *view,
                                     rc_report *report, rc_error *err);
+
 typedef enum rc_live_which { RC_LIVE_PEAK, RC_LIVE_MOMENT, RC_LIVE_OOM } rc_live_which;
-/* Who holds memory at one moment, and the largest allocations. */
+
+/* One moment.
+ *
+ * takes   which   of each device's sets
+ *         view    what is shown of it
+ * gives   report  tables added: who holds memory then, and the largest allocations; taken from the
+ *                 snapshot's arena
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_live_report(const rc_snapshot *snapshot, rc_live_which which,
                                        const rc_snapshot_view *view, rc_report *report,
                                        rc_error *err);
-/* What explains the difference of two peaks; the rows of each table add up to it. */
+/* What explains the difference of two peaks.
+ *
+ * takes   a, b    before and after
+ *         view    the device of each: -1 is the one with the highest peak
+ * gives   report  tables added: the rows of each add up to the difference
+ * errors  RC_E_INPUT when a snapshot has no events on that device; RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_compare(const rc_snapshot *a, const rc_snapshot *b,
                                    const rc_snapshot_view *view, rc_arena *mem,
@@ -265,13 +305,22 @@ typedef struct rc_snapshot_timeline {
     int64_t peak_bytes;
 } rc_snapshot_timeline;
 
-/* takes   by_events  columns of events although the file has times
+/* Reads a snapshot for its timeline alone.
+ *
+ * takes   path       as rc_snapshot_read
+ *         by_events  columns of events although the file has times
  *         device     -1: the one with the highest peak
+ * gives   *out       as above
  * errors  as rc_snapshot_make; RC_E_INPUT when the device has no events */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_timeline_make(const char *path, bool by_events, int device,
                                          rc_arena *mem, rc_snapshot_timeline **out,
                                          rc_error *err);
+
+/* For people and programs.
+ *
+ * gives   *out  a row per column of time, a column per label that holds memory at any time
+ * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_timeline_table(const rc_snapshot_timeline *timeline, rc_arena *mem,
                                           rc_table **out, rc_error *err);
@@ -279,23 +328,41 @@ RC_API rc_code rc_snapshot_timeline_table(const rc_snapshot_timeline *timeline, 
 /* ---- steps and regions ---- */
 
 /* Each training step: its peak, what it left behind. Steps are the file's ProfilerStep marks, else
- * its Optimizer.step marks, else the turns from optimizer to forward in the stacks. Reads the file
- * twice, so not from standard input. */
+ * its Optimizer.step marks, else the turns from optimizer to forward in the stacks.
+ *
+ * takes   path    as rc_snapshot_read; read twice, so not standard input
+ *         view    its device
+ * gives   report  a table added: a row per step
+ * errors  as rc_snapshot_make; RC_E_INPUT for standard input */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_steps(const char *path, const rc_snapshot_view *view, rc_arena *mem,
                                  rc_report *report, rc_error *err);
-/* The marked regions (record_function): peak inside, allocated inside, what each left behind. */
+/* The marked regions (record_function).
+ *
+ * takes   path, view  as rc_snapshot_steps
+ * gives   report      a table added: peak inside, allocated inside, what each left behind
+ * errors  as rc_snapshot_steps; RC_E_INPUT when the file has no marks */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_regions(const char *path, const rc_snapshot_view *view,
                                    rc_arena *mem, rc_report *report, rc_error *err);
 
 /* ---- export ---- */
 
-/* Writes events.csv, stacks.csv, frames.csv, segments.csv, blocks.csv and annotations.csv. */
+/* Writes events.csv, stacks.csv, frames.csv, segments.csv, blocks.csv and annotations.csv.
+ *
+ * takes   path    as rc_snapshot_read; read twice, so not standard input
+ *         folder  made where it is not there
+ * gives   report  a table added: a row per file written
+ * errors  as rc_snapshot_read; RC_E_IO when a file cannot be written */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_export_csv(const char *path, const char *folder, rc_arena *mem,
                                       rc_report *report, rc_error *err);
-/* Writes the same as tables of one SQLite database; an existing file is replaced. */
+/* Writes the same as tables of one SQLite database.
+ *
+ * takes   path    as above
+ *         to      an existing file is replaced once the whole database is written
+ * gives   report  a table added: a row per table written
+ * errors  as above */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_export_sqlite(const char *path, const char *to, rc_arena *mem,
                                          rc_report *report, rc_error *err);

@@ -34,6 +34,7 @@ typedef enum rc_snapshot_action {
     RC_ACTION_OTHER,
     RC_ACTION_COUNT
 } rc_snapshot_action;
+/* As the file spells it: "segment_alloc". */
 RC_API const char *rc_snapshot_action_name(rc_snapshot_action action);
 
 typedef struct rc_snapshot_string {
@@ -174,6 +175,7 @@ typedef enum rc_refusal {
     RC_REFUSAL_LIMIT,
     RC_REFUSAL_COUNT
 } rc_refusal;
+/* "TRUNCATED", "NOT_PICKLE", ... */
 RC_API const char *rc_snapshot_refusal_name(rc_refusal refusal);
 
 /**
@@ -191,7 +193,12 @@ RC_API const char *rc_snapshot_refusal_name(rc_refusal refusal);
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_read(const char *path, const rc_snapshot_sink *sink, rc_arena *mem,
                                 rc_snapshot_file **out, rc_refusal *refusal, rc_error *err);
-/* The same over bytes in memory (borrowed). */
+/* The same over bytes in memory.
+ *
+ * takes   bytes  n_bytes of a file; borrowed for the call
+ *         sink   as above
+ * gives   *out, *refusal  as above
+ * errors  as above, but RC_E_IO */
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_read_bytes(const void *bytes, size_t n_bytes,
                                       const rc_snapshot_sink *sink, rc_arena *mem,

@@ -99,6 +99,30 @@ expect headers 'two.h: its declarations stand between' "$tree/tools/check-header
 echo '#include <recompute/one.h>' >"$tree/include/recompute/recompute.h"
 expect headers 'recompute.h lacks two.h' "$tree/tools/check-headers.sh" c
 
+# Prototypes: one that says everything, a group under one comment, and each thing left out.
+prototype() { printf '%s\n' "$@" >"$tree/include/recompute/one.h"; }
+check_prototypes=$tree/tools/check-prototypes.sh
+prototype '/* takes   path  of a file' ' * gives   *out  its lines' ' * errors  RC_E_IO */' RC_MUST_CHECK \
+    'RC_API rc_code rc_one_read(const char *path, rc_arena *mem,' '                           int *out, rc_error *err);' \
+    '' '/* "one", "two" */' 'RC_API const char *rc_one_name(int one);' 'RC_API int rc_one_count(void);' \
+    '' '/* errors  RC_E_BUG */' RC_MUST_CHECK 'RC_API rc_code rc_one_verify(const rc_one *one, rc_error *err);'
+passes prototypes "$check_prototypes"
+may_fail='RC_API rc_code rc_one_read(const char *path, int *out, rc_error *err);'
+prototype '/* said */' '' 'RC_API int rc_one_count(void);'
+expect prototypes 'one.h:3: rc_one_count: no comment' "$check_prototypes"
+prototype '/* said */' 'RC_API int rc_one_count(void); /* of ones */'
+expect prototypes 'a comment behind a prototype' "$check_prototypes"
+prototype '/* said */' 'RC_API int rc_one_count(const rc_one *);'
+expect prototypes 'a parameter without a name: const rc_one \*' "$check_prototypes"
+prototype '/* takes   x' ' * gives   y */' RC_MUST_CHECK "$may_fail"
+expect prototypes 'rc_one_read: no errors' "$check_prototypes"
+prototype '/* takes   x' ' * errors  y */' RC_MUST_CHECK "$may_fail"
+expect prototypes 'rc_one_read: no gives' "$check_prototypes"
+prototype '/* gives   x' ' * errors  y */' RC_MUST_CHECK "$may_fail"
+expect prototypes 'rc_one_read: no takes' "$check_prototypes"
+prototype '/* takes   x' ' * gives   y' ' * errors  z */' "$may_fail"
+expect prototypes 'rc_one_read: no RC_MUST_CHECK' "$check_prototypes"
+
 echo 'int counter; int next(void) { static int n; return counter + n++; } const int fine = 1;' >"$tree/g.c"
 cc -c -o "$tree/g.o" "$tree/g.c" && ar rc "$tree/libg.a" "$tree/g.o"
 expect globals 'counter' "$tree/tools/check-globals.sh" "$tree/libg.a"

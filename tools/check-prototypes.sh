@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# check-prototypes.sh — every prototype of a public header has a comment above it, or above its group (what
+# follows without an empty line), and a function that can fail says under fixed headings what it takes, gives
+# and fails with. Every parameter has a name. Nothing is said behind a prototype.
+#
+#   errors  of every function that returns rc_code, which is RC_MUST_CHECK
+#   takes   where it has an input other than its noun: rc_graph_verify takes an rc_graph, needless to say
+#   gives   where it writes through a pointer that is no arena, error or stream, nor its object, which comes first
+set -euo pipefail
+cd "$(dirname "$0")/.."
+LC_ALL=C awk '
+    function fault(line, text) { printf "%s:%d: %s\n", FILENAME, line, text; bad = 1 }
+    function has(heading) { return comment ~ ("(^|\n)[ */]*" heading " ") }
+    function trimmed(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
+
+    # One parameter: sets needs_takes or needs_gives.
+    function look_at(param, name,   type) {
+        param = trimmed(param)
+        if (param == "void" || param == "...") return
+        if (param !~ /^(const |struct )*[a-z_A-Z0-9]+( const)?[ *].*[a-z_A-Z0-9]+(\[[^]]*\])*$/ || param ~ /\*$/)
+            fault(first, name ": a parameter without a name: " param)
+        type = param
+        sub(/^const /, "", type)
+        sub(/[^a-z_A-Z0-9].*/, "", type)
+        if (type ~ /^(rc_arena|rc_error|FILE)$/) return
+        if (param !~ /\*\*/ && index(name, type "_") == 1) return
+        if (is_first && param ~ /^rc_[a-z_]+ \*[a-z_]+$/) return
+        if (param ~ /\*/ && param !~ /^const [^*]*\*[^*]*$/ && param !~ /const \*[a-z_]+$/) needs_gives = 1
+        else needs_takes = 1
+    }
+
+    function judge(text,   name, list, n, i, params) {
+        gsub(/[ \t\n]+/, " ", text)
+        name = text
+        sub(/ ?\(.*/, "", name)
+        sub(/.*[ *]/, "", name)
+        params = text
+        sub(/^[^(]*\(/, "", params)
+        sub(/\)( RC_PRINTF\(.*\))?;.*/, "", params)
+        if (comment == "") { fault(first, name ": no comment above it"); return }
+        needs_takes = needs_gives = 0
+        n = split(params, list, /,/)
+        for (i = 1; i <= n; i++) { is_first = i == 1; look_at(list[i], name) }
+        if (text !~ /RC_API rc_code rc_/ || name == "rc_fail") return # which gives back the code it is given
+        if (text !~ /^RC_MUST_CHECK/) fault(first, name ": no RC_MUST_CHECK")
+        if (!has("errors")) fault(first, name ": no errors")
+        if (needs_takes && !has("takes")) fault(first, name ": no takes")
+        if (needs_gives && !has("gives")) fault(first, name ": no gives")
+    }
+
+    FNR == 1 { in_comment = in_prototype = 0; comment = "" }
+    in_comment { comment = comment "\n" $0; if (/\*\//) in_comment = 0; next }
+    /^[ \t]*\/\*/ && !in_prototype {
+        comment = $0
+        in_comment = !/\*\//
+        next
+    }
+    /^(RC_MUST_CHECK|RC_API)/ && !in_prototype { in_prototype = 1; first = FNR; prototype = "" }
+    in_prototype {
+        prototype = prototype " " $0
+        if (/;/) {
+            if (/;.*\/\*/) fault(FNR, "a comment behind a prototype")
+            judge(trimmed(prototype))
+            in_prototype = 0
+        }
+        next
+    }
+    { comment = "" }
+    END { exit bad }
+' include/recompute/*.h
