@@ -33,7 +33,8 @@ typedef struct rc_passes {
     rc_policy *policy;
     rc_schedule *schedule;
     rc_cost *cost;
-    rc_setting config_setting; /* where `setting` points when it was the config's */
+    /* where `setting` points when it was the config's */
+    rc_setting config_setting;
 } rc_passes;
 
 /**
@@ -49,7 +50,8 @@ RC_API rc_code rc_passes_make(rc_passes *passes, rc_noun last, rc_arena *mem, rc
 /* Prints a noun that was made; nothing where it was not. */
 RC_API void rc_passes_print(const rc_passes *passes, rc_noun noun, FILE *to);
 
-RC_API const char *rc_noun_name(rc_noun noun); /* "config", "graph", ... */
+/* "config", "graph", ... */
+RC_API const char *rc_noun_name(rc_noun noun);
 /* The noun of a name of `n` letters; false where there is none. */
 RC_API bool rc_noun_find(const char *name, size_t n, rc_noun *out);
 

@@ -2,7 +2,9 @@
  * and making the next:
  *
  *   read.h → config.h → graph.h → policy.h → schedule.h → cost.h, plan.h, exec.h → train.h, study.h
- *            config.h → check.h;  log.h, snapshot_file.h → snapshot.h → diagnose.h
+ *
+ * passes.h makes the nouns from graph to cost in one call. Beside this line stand check.h, which judges a
+ * config, and snapshot_file.h → snapshot.h and log.h → diagnose.h, which read what a job left.
  *
  * Whatever a stage can print is a table.h, which report.h, picture.h and timeline.h write.
  */
