@@ -116,8 +116,8 @@ rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena
     return RC_OK;
 }
 
-/* Is it a slip of one of our own options? A third of its letters may be wrong. */
-static bool is_slip_of(const char *word, const char *option)
+/* Is it a misspelling of one of our own options? A third of its letters may be wrong. */
+static bool is_typo_of(const char *word, const char *option)
 {
     size_t most = (strlen(option) - 2) / 3;
     return rc_text_distance(word, option) <= most;
@@ -125,7 +125,7 @@ static bool is_slip_of(const char *word, const char *option)
 
 /* Arguments of the trainer are not listed in full here, so an unknown one passes, unless it looks
  * like an option of this command. */
-rc_code rc_args_refuse_slips(const rc_args *args, rc_error *err)
+rc_code rc_args_refuse_typos(const rc_args *args, rc_error *err)
 {
     char safe[80];
     for (size_t i = 0; i < args->n_words; i++) {
@@ -134,7 +134,7 @@ rc_code rc_args_refuse_slips(const rc_args *args, rc_error *err)
         for (int k = 0; is_flag && k < RC_FIELD_COUNT; k++)
             is_flag = strcmp(rc_field_find((rc_field)k)->flag, word) != 0;
         for (size_t k = 0; is_flag && k < args->command->n_options; k++)
-            if (is_slip_of(word, args->command->options[k].name))
+            if (is_typo_of(word, args->command->options[k].name))
                 return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                                "unknown option %s, did you mean %s?",
                                rc_text_printable(word, strlen(word), safe, sizeof safe),

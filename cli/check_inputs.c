@@ -106,7 +106,7 @@ rc_code rc_check_plan_make(const rc_args *args, rc_arena *mem, rc_check_plan *ou
     gatherer work = {out, mem};
     rc_inputs said;
     *out = (rc_check_plan){0};
-    RC_TRY(rc_args_refuse_slips(args, err));
+    RC_TRY(rc_args_refuse_typos(args, err));
     RC_TRY(rc_model_presets(args, mem, &out->presets, &out->n_presets, err));
     RC_TRY(add_with(args, &work, err));
     RC_TRY(rc_inputs_read_settings(args->words, args->n_words, mem, &said, err));

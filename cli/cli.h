@@ -58,7 +58,7 @@ rc_code rc_args_parse(int argc, char **argv, const rc_command *command, rc_arena
 
 /* Among the words, of a command that takes foreign flags: refuses what looks like an option of its own. */
 RC_MUST_CHECK
-rc_code rc_args_refuse_slips(const rc_args *args, rc_error *err);
+rc_code rc_args_refuse_typos(const rc_args *args, rc_error *err);
 
 /* Prints the source line and carets under what is meant; nothing where the line is unknown. */
 void rc_line_print(const rc_where *where, FILE *to);

@@ -52,7 +52,7 @@ static rc_code make_config(const rc_args *args, rc_arena *mem, rc_config **out, 
     rc_inputs said;
     rc_input *all;
     size_t n;
-    RC_TRY(rc_args_refuse_slips(args, err));
+    RC_TRY(rc_args_refuse_typos(args, err));
     RC_TRY(rc_model_presets(args, mem, &all, &n, err));
     RC_TRY(rc_inputs_read(args->words, args->n_words, mem, &said, err));
     for (size_t i = 0; i < said.n; i++)

@@ -14,7 +14,7 @@ root=$PWD work=$PWD/build/mutants table=${RC_MUTANTS:-tools/mutants.txt} pattern
 tree=$work/tree build=$work/tree/build
 mkdir -p "$tree"
 
-# By content, not by time: a file that a fault was in must count as changed when it is mended.
+# By content, not by time: a file that a fault was in must count as changed when it is put right.
 copy_if_other() {
     cmp -s "$root/$1" "$tree/$1" && return
     mkdir -p "$(dirname "$tree/$1")" && cp "$root/$1" "$tree/$1" && chmod --reference="$root/$1" "$tree/$1"

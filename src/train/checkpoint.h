@@ -5,7 +5,7 @@
  *   FOLDER/iter_0000100/optimizer.safetensors    exp_avg.NAME and exp_avg_sq.NAME
  *   FOLDER/iter_0000100/state.json               iteration, samples consumed, settings, checksums
  *
- * checkpoint.c is the order of what is written and read, state.c is state.json, leavings.c what a
+ * checkpoint.c is the order of what is written and read, state.c is state.json, cleanup.c what a
  * killed run leaves behind.
  */
 #ifndef RC_TRAIN_CHECKPOINT_H
@@ -133,7 +133,7 @@ RC_MUST_CHECK
 rc_code rc_state_read(const char *path, int64_t iteration, rc_state *state,
                       rc_file_seal seals[RC_CHECKPOINT_FILES], rc_arena *mem, rc_error *err);
 
-/* --- leavings.c --- */
+/* --- cleanup.c --- */
 
 /* Is it "iter_0000100", with `suffix` behind it? */
 bool rc_checkpoint_parse_name(const char *name, const char *suffix, int64_t *iteration);

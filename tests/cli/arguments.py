@@ -42,16 +42,16 @@ def some_words(rng, actions):
         n = 0 if action.nargs == 0 else action.nargs if isinstance(action.nargs, int) else \
             rng.choice([1, 2]) if action.nargs in ("+", "*") else 1
         values = [value(rng, action) for _ in range(n)]
-        slip = rng.random()
-        if slip < 0.03:
+        draw = rng.random()
+        if draw < 0.03:
             values.append("extra")
-        elif slip < 0.06:
+        elif draw < 0.06:
             values = values[:-1]
-        elif slip < 0.09:
+        elif draw < 0.09:
             name = name[:-2]
-        elif slip < 0.12:
+        elif draw < 0.12:
             name = "--" + name[2:].replace("-", "_")
-        elif slip < 0.15 and values:
+        elif draw < 0.15 and values:
             values[0] = "bad!"
         if len(values) == 1 and rng.random() < 0.2:
             words.append(f"{name}={values[0]}")

@@ -15,7 +15,7 @@
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n_bytes);
 
 /* libfyaml 0.7 loses 512 bytes with a scalar of five escaped quotes (pantoniou/libfyaml issue 233,
- * mended later). The unit tests run without this and see a parser that we forget. Visible, because
+ * repaired later). The unit tests run without this and see a parser that we forget. Visible, because
  * the sanitizer's library of gcc has to find it. */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fixes.sh PROGRAM FOLDER — what --fix prints is applied to the bad sample of every rule, and checked
-# again: no finding is left that had settings to mend it, and the exit status is the one --fix foretold.
+# again: no finding is left that had settings to correct it, and the exit status is the one --fix foretold.
 set -uo pipefail
 program=$1
 samples=$2

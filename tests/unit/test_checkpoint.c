@@ -100,10 +100,10 @@ static void make_full_folder(const char *path)
 }
 
 /* What a killed run left half written is in no checkpoint that is written later, nor in its way. */
-static void leavings_of_a_killed_run_are_taken_away(void **state)
+static void what_a_killed_run_left_is_taken_away(void **state)
 {
     model m;
-    const char *where = path_in(folder, "leavings");
+    const char *where = path_in(folder, "killed");
     rc_state at = state_at(2);
     rc_error err = {0};
     fill_model(&m, 1);
@@ -533,7 +533,7 @@ int main(void)
         cmocka_unit_test(what_is_saved_is_loaded),
         cmocka_unit_test(newest_checkpoint_is_found_and_the_same_one_may_be_written_again),
         cmocka_unit_test(a_half_written_checkpoint_is_not_seen),
-        cmocka_unit_test(leavings_of_a_killed_run_are_taken_away),
+        cmocka_unit_test(what_a_killed_run_left_is_taken_away),
         cmocka_unit_test(a_save_that_fails_leaves_nothing),
         cmocka_unit_test(a_checkpoint_that_was_being_replaced_is_found),
         cmocka_unit_test(folder_without_checkpoint_is_a_first_start),

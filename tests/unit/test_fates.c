@@ -48,7 +48,7 @@ static void every_argument_has_a_fate(void **state)
     assert_true(n_fates > 500);
 }
 
-/* A family of which there is nothing is a slip. Bridge's own keys cannot be looked up here. */
+/* A family of which there is nothing is misspelt. Bridge's own keys cannot be looked up here. */
 static void every_family_has_a_member(void **state)
 {
     size_t n;

@@ -1,4 +1,4 @@
-/* test_keep.c — nothing bad is saved or loaded: values, damage, counts that do not fit, leavings. */
+/* test_keep.c — nothing bad is saved or loaded: values, damage, counts that do not fit, remains of killed saves. */
 #define _XOPEN_SOURCE 700
 #include <setjmp.h>
 #include <stdarg.h>
@@ -476,7 +476,7 @@ static void other_evaluations_count_from_where_they_begin(void **state)
     assert_int_equal(again.valid.from_samples, 32);
 }
 
-/* --- leavings --- */
+/* --- what killed saves left --- */
 
 static void only_what_saves_leave_is_removed(void **state)
 {

@@ -1,4 +1,4 @@
-/* train/leavings.c — what saves that were killed left in a folder of checkpoints.
+/* train/cleanup.c — removes what killed saves left in a folder of checkpoints.
  *
  * The folder is the user's: only names that a save gives, of the kind that it makes, are removed. A
  * directory goes only when every file in it has such a name too.
@@ -152,8 +152,7 @@ rc_code rc_checkpoint_clean(const char *folder, rc_arena *tmp, rc_error *err)
             code = rc_path_remove(path, NULL);
         else if (!is_file)
             code = rc_checkpoint_remove(path, tmp, NULL);
-        (void)
-            code; /* it is in nobody's way, unless this iteration is saved again: then it is told */
+        (void)code; /* what stays is harmless, until a save of this iteration fails on it */
     }
     rc_arena_rewind(tmp, mark);
     return RC_OK;
