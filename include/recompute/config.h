@@ -61,12 +61,12 @@ typedef enum rc_origin_kind {
 typedef struct rc_origin {
     rc_origin_kind kind;
     bool is_null;
-    rc_where where; /* of the value in the user's input */
-    const rc_doc
-        *node; /* the raw value, NULL for defaults: its kind tells 2 from 2.0 and true */
-    const char
-        *through; /* "mixed_precision.fp8": the key of Bridge that wins over the field's own; or
-                            NULL */
+    /* of the value in the user's input */
+    rc_where where;
+    /* the raw value, NULL for defaults: its kind tells 2 from 2.0 and true */
+    const rc_doc *node;
+    /* "mixed_precision.fp8": the key of Bridge that wins over the field's own; or NULL */
+    const char *through;
 } rc_origin;
 
 /* What is wrong with a key. Megatron-LM's parser stops at an argument that it does not list, and at
@@ -83,13 +83,18 @@ typedef enum rc_key_fault {
 /* A key of the input that is no field, or a field's value that only the running job knows (a
  * substitution in a script, ${oc.env:N} in YAML): the field then keeps the value it had. */
 typedef struct rc_unknown_key {
-    const char *path; /* "model.num_layer", "--num-layer" */
-    rc_where where;   /* of the key, or of that value */
+    /* "model.num_layer", "--num-layer" */
+    const char *path;
+    /* of the key, or of that value */
+    rc_where where;
     bool is_value;
-    rc_field field; /* of that value; RC_FIELD_COUNT for a key */
+    /* of that value; RC_FIELD_COUNT for a key */
+    rc_field field;
     rc_key_fault fault;
-    const char *instead; /* what to write, where that is known; or NULL */
-    const rc_doc *node;  /* what is given for it */
+    /* what to write, where that is known; or NULL */
+    const char *instead;
+    /* what is given for it */
+    const rc_doc *node;
 } rc_unknown_key;
 
 /* The key of the field that was probably meant by an unknown path, or NULL where none is near. The same
@@ -108,7 +113,8 @@ typedef enum rc_framework {
  * It does not matter to a judge of a Megatron job; whoever computes the model must refuse it. */
 typedef struct rc_foreign {
     rc_where where;
-    const char *says; /* a whole message; NULL: there is none */
+    /* a whole message; NULL: there is none */
+    const char *says;
 } rc_foreign;
 
 typedef struct rc_config {
@@ -127,6 +133,7 @@ typedef struct rc_field_facts {
     const char *name, *key, *dflt, *flag, *help;
     rc_field_type type;
 } rc_field_facts;
+
 /* A field's row; `field` is below RC_FIELD_COUNT. */
 RC_API const rc_field_facts *rc_field_find(rc_field field);
 /* As people write it: the key, or the name of a field that has none. */
@@ -141,10 +148,13 @@ RC_API rc_field rc_field_find_name(const char *name);
 
 /* A built-in model (src/defs/presets.def). */
 typedef struct rc_preset {
-    const char *name, *family; /* family: a model_type of Hugging Face */
-    const char *source;        /* whose config.json, or which paper */
+    /* family: a model_type of Hugging Face */
+    const char *name, *family;
+    /* whose config.json, or which paper */
+    const char *source;
     const char *settings;
 } rc_preset;
+
 /* All of them: *n rows. */
 RC_API const rc_preset *rc_preset_list(size_t *n);
 /* By name, written as people do (Llama-3.1-8B), or by its source; NULL when there is none. */
@@ -166,8 +176,10 @@ typedef struct rc_input {
 typedef struct rc_inputs {
     rc_input *at;
     size_t n;
-    rc_framework framework; /* whose rules they call for: what `--for` overrides */
-    const char **files;     /* paths read, in order */
+    /* whose rules they call for: what `--for` overrides */
+    rc_framework framework;
+    /* paths read, in order */
+    const char **files;
     size_t n_files;
 } rc_inputs;
 
@@ -183,6 +195,7 @@ typedef struct rc_inputs {
 RC_MUST_CHECK
 RC_API rc_code rc_inputs_read(const char *const *words, size_t n_words, rc_arena *mem,
                               rc_inputs *out, rc_error *err);
+
 /* The same words without opening a file, where each file is a configuration of its own.
  *
  * takes   words  as rc_inputs_read
@@ -205,10 +218,12 @@ RC_API const char *rc_framework_name(rc_framework framework);
 RC_MUST_CHECK
 RC_API rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem,
                               rc_config **out, rc_error *err);
+
 /* Fails where cfg->foreign says something.
  * errors  RC_E_UNSUPPORTED with its message and position */
 RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_foreign(const rc_config *cfg, rc_error *err);
+
 /* Fails always.
  *
  * takes   unknown  a key that must not be passed over
@@ -217,6 +232,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_config_refuse_key(const rc_unknown_key *unknown, rc_error *err);
 /* One stable text form, for --dump and tests. */
 RC_API void rc_config_print(const rc_config *cfg, FILE *to);
+
 /* For people and programs.
  *
  * gives   *out  a row per field: its value and where it came from
@@ -261,13 +277,16 @@ RC_API const char *rc_origin_kind_name(rc_origin_kind kind);
 /* d: kv_channels, or h/a.
  * source  Megatron-LM megatron/core/transformer/transformer_config.py, __post_init__ */
 RC_API int64_t rc_config_head_dim(const rc_config *cfg);
+
 /* g: num_query_groups, or a; a too where Megatron-LM's command line lacks --group-query-attention.
  * source  as above; megatron/training/arguments.py, core_transformer_config_from_args */
 RC_API int64_t rc_config_groups(const rc_config *cfg);
+
 /* f: ffn_hidden_size, or 4h; on Megatron-LM's command line with a gated unit 8h/3 rounded down to a multiple
  * of 64 (int((4 * h * 2 / 3) / 64) * 64), so that parameters stay as many.
  * source  as above; megatron/training/arguments.py, validate_args */
 RC_API int64_t rc_config_ffn(const rc_config *cfg);
+
 /* V padded to a multiple of make_vocab_size_divisible_by * t; `tokenizer_size` is used where vocab_size is
  * null (256 + 1 for bytes).
  * source  Megatron-LM, _vocab_size_with_padding */

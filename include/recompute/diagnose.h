@@ -30,6 +30,7 @@ typedef enum rc_cause {
     RC_CAUSE_INSUFFICIENT_DATA,
     RC_CAUSE_COUNT
 } rc_cause;
+
 /* "capacity-logits" */
 RC_API const char *rc_cause_name(rc_cause cause);
 
@@ -38,6 +39,7 @@ typedef enum rc_confidence {
     RC_CONFIDENCE_MEDIUM,
     RC_CONFIDENCE_HIGH
 } rc_confidence;
+
 /* "low", "medium", "high" */
 RC_API const char *rc_confidence_name(rc_confidence confidence);
 
@@ -55,10 +57,13 @@ typedef enum rc_trainer {
 typedef struct rc_snapshot_facts {
     int64_t reserved_bytes, active_bytes, largest_free_block_bytes;
     int64_t n_segments;
-    int64_t oom_request_bytes; /* RC_LOG_UNKNOWN: no such event */
-    int64_t oom_free_bytes;    /* free at the driver then; RC_LOG_UNKNOWN: no such event */
+    /* RC_LOG_UNKNOWN: no such event */
+    int64_t oom_request_bytes;
+    /* free at the driver then; RC_LOG_UNKNOWN: no such event */
+    int64_t oom_free_bytes;
     bool is_expandable;
-    rc_stage stage; /* of the frames of the failing request */
+    /* of the frames of the failing request */
+    rc_stage stage;
 } rc_snapshot_facts;
 
 /* Reads a snapshot for these facts alone.
@@ -73,33 +78,41 @@ RC_API rc_code rc_snapshot_facts_read(const char *path, rc_arena *mem, rc_snapsh
 /* What a person brings. Everything but `log` may be NULL. */
 typedef struct rc_job {
     const rc_log *log;
-    const rc_log *base; /* the run before the change, for a comparison */
+    /* the run before the change, for a comparison */
+    const rc_log *base;
     const rc_config *cfg;
-    const rc_input *inputs; /* what `cfg` was made from: proposals are tried on top of them */
+    /* what `cfg` was made from: proposals are tried on top of them */
+    const rc_input *inputs;
     size_t n_inputs;
-    const char *settings_path; /* for the lines to paste */
+    /* for the lines to paste */
+    const char *settings_path;
     const rc_snapshot_facts *snapshot;
-    rc_trainer framework; /* ANY: taken from the log */
+    /* ANY: taken from the log */
+    rc_trainer framework;
     bool has_hf_config;
-    const char *not_applied; /* a recompute setting that the resolved configuration lost */
+    /* a recompute setting that the resolved configuration lost */
+    const char *not_applied;
     rc_where not_applied_at;
 } rc_job;
 
 typedef struct rc_step {
     const char *name;
     const char *what;
-    const char *paste; /* the line to paste, NULL where there is none */
+    /* the line to paste, NULL where there is none */
+    const char *paste;
     const char *cost;
     const char *rests_on;
 } rc_step;
 
 typedef struct rc_evidence {
-    rc_where where; /* in the log; line 0 where it is no line */
+    /* in the log; line 0 where it is no line */
+    rc_where where;
     const char *text;
 } rc_evidence;
 
 typedef struct rc_number {
-    const char *name; /* with its unit: "requested_gib" */
+    /* with its unit: "requested_gib" */
+    const char *name;
     double value;
 } rc_number;
 
@@ -107,19 +120,25 @@ typedef struct rc_diagnosis {
     rc_cause cause;
     rc_stage stage;
     rc_confidence confidence;
-    const char *row;    /* of the decision table */
-    const char *source; /* what the row rests on */
-    const char *why;    /* one line, with the numbers */
+    /* of the decision table */
+    const char *row;
+    /* what the row rests on */
+    const char *source;
+    /* one line, with the numbers */
+    const char *why;
     const char *falsify;
-    rc_step *steps; /* ranked */
+    /* ranked */
+    rc_step *steps;
     size_t n_steps;
     rc_evidence *evidence;
     size_t n_evidence;
-    const char **ruled_out; /* what it is not, and why */
+    /* what it is not, and why */
+    const char **ruled_out;
     size_t n_ruled_out;
     rc_number *numbers;
     size_t n_numbers;
-    rc_findings findings; /* of the settings, of the comparison, of progress */
+    /* of the settings, of the comparison, of progress */
+    rc_findings findings;
 } rc_diagnosis;
 
 /**
@@ -134,6 +153,7 @@ RC_API rc_code rc_diagnosis_make(const rc_job *job, rc_arena *mem, rc_diagnosis 
                                  rc_error *err);
 /* Verdict, reason, steps, evidence, what would prove it wrong: for people. */
 RC_API void rc_diagnosis_print(const rc_diagnosis *diagnosis, FILE *to);
+
 /* The same for programs.
  *
  * gives   report  tables added: facts at the top, numbers, actions, evidence, findings
@@ -141,10 +161,12 @@ RC_API void rc_diagnosis_print(const rc_diagnosis *diagnosis, FILE *to);
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_report(const rc_diagnosis *diagnosis, rc_arena *mem,
                                    rc_report *report, rc_error *err);
+
 /* Its invariants: a reason, a counter-test, a source, and at least one step that says something.
  * errors  RC_E_BUG naming the row */
 RC_MUST_CHECK
 RC_API rc_code rc_diagnosis_verify(const rc_diagnosis *diagnosis, rc_error *err);
+
 /* The decision table itself, for `recompute list diagnoses`.
  *
  * gives   *out  a row per diagnosis

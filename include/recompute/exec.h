@@ -13,9 +13,12 @@ RC_EXTERN_C_BEGIN
 typedef struct rc_run rc_run;
 
 typedef struct rc_run_options {
-    const char *backend; /* "cpu"; NULL is cpu. "naive": plain loops in double */
-    uint64_t seed;       /* of dropout and initial weights */
-    int n_micro_batches; /* of one step: each adds 1/n of its gradient */
+    /* "cpu"; NULL is cpu. "naive": plain loops in double */
+    const char *backend;
+    /* of dropout and initial weights */
+    uint64_t seed;
+    /* of one step: each adds 1/n of its gradient */
+    int n_micro_batches;
     /* Fill every buffer with 0xFF (reads as NaN) before its first and after its last instruction, so
      * that a liveness fault is a NaN at the culprit. */
     bool is_poisoned;
@@ -23,7 +26,8 @@ typedef struct rc_run_options {
 
 /* One weight as the loop around the run sees it; pointers into the arena. */
 typedef struct rc_run_param {
-    const rc_tensor *tensor; /* name, shape, n_elem, has_weight_decay */
+    /* name, shape, n_elem, has_weight_decay */
+    const rc_tensor *tensor;
     void *weight, *grad, *moment1, *moment2;
 } rc_run_param;
 
@@ -60,9 +64,12 @@ RC_API void rc_run_init_weights(rc_run *run);
 
 /* The samples of one micro-batch, and which draws of dropout they get. */
 typedef struct rc_batch {
-    const int32_t *tokens, *targets; /* [b*s], row i_b*s + i_s; a target of -1 has no loss */
-    int64_t step;                    /* from 0; an evaluation draws nothing */
-    int micro;                       /* 0 to n_micro_batches - 1 */
+    /* [b*s], row i_b*s + i_s; a target of -1 has no loss */
+    const int32_t *tokens, *targets;
+    /* from 0; an evaluation draws nothing */
+    int64_t step;
+    /* 0 to n_micro_batches - 1 */
+    int micro;
 } rc_batch;
 
 /**
@@ -78,6 +85,7 @@ typedef struct rc_batch {
  */
 RC_MUST_CHECK
 RC_API rc_code rc_run_micro(rc_run *run, const rc_batch *batch, double *loss, rc_error *err);
+
 /* Forward only, without dropout; gradients, weights and moments stay what they are.
  *
  * takes   batch  borrowed for the call; its step and micro are not read
@@ -88,9 +96,12 @@ RC_API rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_
 
 typedef struct rc_update {
     double lr, weight_decay, beta1, beta2, eps;
-    double clip_grad; /* 0 never clips */
-    int64_t step;     /* from 1: bias correction */
+    /* 0 never clips */
+    double clip_grad;
+    /* from 1: bias correction */
+    int64_t step;
 } rc_update;
+
 /* Clips the gradients and updates weights and moments as AdamW does.
  *
  * takes   update  rates of this step

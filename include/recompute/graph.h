@@ -37,33 +37,50 @@ typedef enum rc_init { RC_INIT_NONE, RC_INIT_ZERO, RC_INIT_ONE, RC_INIT_NORMAL }
 /* Symbols of shapes, per rank. */
 typedef struct rc_dims {
     int64_t s, b, h, a, g, d, f, V, L;
-    int64_t W; /* words of the softmax: the vocabulary, or V where its padding takes part */
-    int64_t t, p, c; /* tensor-, pipeline-, context-parallel sizes */
-    int64_t S, N, n; /* s/c; tokens inside, and outside, tensor-parallel regions */
+    /* words of the softmax: the vocabulary, or V where its padding takes part */
+    int64_t W;
+    /* tensor-, pipeline-, context-parallel sizes */
+    int64_t t, p, c;
+    /* s/c; tokens inside, and outside, tensor-parallel regions */
+    int64_t S, N, n;
     bool has_sequence_parallel;
 } rc_dims;
 
 typedef struct rc_tensor {
-    const char *name; /* "decoder.layers.3.mlp.linear_fc1" */
-    const char *part; /* the name without the layer: "mlp.linear_fc1" */
-    int layer;        /* -1 before the first, num_layers after the last */
+    /* "decoder.layers.3.mlp.linear_fc1" */
+    const char *name;
+    /* the name without the layer: "mlp.linear_fc1" */
+    const char *part;
+    /* -1 before the first, num_layers after the last */
+    int layer;
     rc_tensor_kind kind;
     rc_dtype dtype;
-    const char *shape; /* "[N, (a+2g)d/t]" */
-    int64_t n_elem;    /* of this tensor, the view's own for a view */
-    int64_t rows, ld;  /* rows of `ld` elements apart */
-    int64_t bytes;     /* n_elem * dtype */
+    /* "[N, (a+2g)d/t]" */
+    const char *shape;
+    /* of this tensor, the view's own for a view */
+    int64_t n_elem;
+    /* rows of `ld` elements apart */
+    int64_t rows, ld;
+    /* n_elem * dtype */
+    int64_t bytes;
 
-    int storage;     /* tensor that owns the bytes: itself, a view's base, or the tensor that an
-                          in-place op overwrote */
-    int64_t offset;  /* elements from the storage's start */
-    int view_of;     /* the value this is a slice of, or -1 */
-    int producer;    /* op that computes it, or -1 (inputs, weights, views) */
-    int n_consumers; /* forward ops that read it, views counted for themselves */
+    /* tensor that owns the bytes: itself, a view's base, or the tensor that an in-place op
+     * overwrote */
+    int storage;
+    /* elements from the storage's start */
+    int64_t offset;
+    /* the value this is a slice of, or -1 */
+    int view_of;
+    /* op that computes it, or -1 (inputs, weights, views) */
+    int producer;
+    /* forward ops that read it, views counted for themselves */
+    int n_consumers;
 
-    rc_init init; /* weights */
+    /* weights */
+    rc_init init;
     double init_std;
-    int64_t n_used; /* leading elements that take part; those behind are 0 and stay 0 */
+    /* leading elements that take part; those behind are 0 and stay 0 */
+    int64_t n_used;
     bool has_weight_decay;
 } rc_tensor;
 
@@ -77,19 +94,25 @@ typedef enum rc_comm_kind {
 /* What an op's forward sends over the tensor-parallel group; a replay sends it again. */
 typedef struct rc_comm {
     rc_comm_kind kind;
-    int64_t bytes; /* of the full tensor */
+    /* of the full tensor */
+    int64_t bytes;
 } rc_comm;
 
 typedef struct rc_op {
     rc_op_kind kind;
     int layer;
-    const char *name; /* "decoder.layers.3.mlp.linear_fc1" */
+    /* "decoder.layers.3.mlp.linear_fc1" */
+    const char *name;
     rc_op_attr attr;
-    int in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT]; /* tensors; -1 absent */
-    uint32_t needs_in, needs_out;             /* what backward reads, in this profile */
-    bool is_in_place;                         /* out[0] overwrites in[0] */
+    /* tensors; -1 absent */
+    int in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT];
+    /* what backward reads, in this profile */
+    uint32_t needs_in, needs_out;
+    /* out[0] overwrites in[0] */
+    bool is_in_place;
     int64_t fwd_flops, bwd_flops;
-    int64_t fwd_bytes; /* read and written by forward, each operand once */
+    /* read and written by forward, each operand once */
+    int64_t fwd_bytes;
     rc_comm comm;
 } rc_op;
 
@@ -103,18 +126,22 @@ typedef struct rc_region {
 typedef struct rc_graph {
     rc_profile profile;
     rc_dims dims;
-    rc_dtype dtype; /* of activations and weights */
+    /* of activations and weights */
+    rc_dtype dtype;
     rc_tensor *tensors;
     int n_tensors;
     size_t n_tensors_room;
-    rc_op *ops; /* in forward order */
+    /* in forward order */
+    rc_op *ops;
     int n_ops;
     size_t n_ops_room;
     rc_region *regions;
     int n_regions;
     size_t n_regions_room;
-    int *layer_first, *layer_last; /* [L] ops of each layer */
-    int tokens, targets, loss;     /* tensors */
+    /* [L] ops of each layer */
+    int *layer_first, *layer_last;
+    /* tensors */
+    int tokens, targets, loss;
     int64_t n_parameters;
 } rc_graph;
 
@@ -132,6 +159,7 @@ typedef struct rc_graph {
 RC_MUST_CHECK
 RC_API rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
                              rc_arena *mem, rc_graph **out, rc_error *err);
+
 /* The sizes alone: what must be given is, and each is in its range. For callers with other rules too, which
  * say less well that a size is missing.
  *
@@ -146,6 +174,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_graph_verify(const rc_graph *graph, rc_error *err);
 /* One stable text form, for --dump and tests. */
 RC_API void rc_graph_print(const rc_graph *graph, FILE *to);
+
 /* For people and programs.
  *
  * gives   *out  a row per op

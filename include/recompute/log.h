@@ -30,6 +30,7 @@ typedef enum rc_stage {
     RC_STAGE_GRAPH_CAPTURE,
     RC_STAGE_COUNT
 } rc_stage;
+
 /* "optimizer-init" */
 RC_API const char *rc_stage_name(rc_stage stage);
 
@@ -49,6 +50,7 @@ typedef enum rc_frames {
     RC_FRAMES_VERL = 1 << 10,
     RC_FRAMES_TRAIN = 1 << 11 /* a frame that only a training loop has: no evaluation */
 } rc_frames;
+
 /* These name the tensor, so only the innermost frames count. */
 #define RC_FRAMES_TENSOR ((unsigned)(RC_FRAMES_LOGITS | RC_FRAMES_SCORES))
 
@@ -68,28 +70,48 @@ typedef struct rc_oom {
     rc_oom_source source;
     rc_where where;
     int rank, local_rank, gpu;
-    char device[8]; /* "CUDA" "HIP" "NPU" "XPU" "MLU" "HPU" */
+    /* "CUDA" "HIP" "NPU" "XPU" "MLU" "HPU" */
+    char device[8];
     int64_t requested_bytes, capacity_bytes, free_bytes;
-    int64_t allocated_bytes; /* by torch, live */
-    int64_t reserved_bytes;  /* by torch, live and idle */
-    int64_t idle_bytes;      /* reserved and not allocated */
-    int64_t process_bytes;   /* "this process has" */
-    int64_t other_bytes;     /* sum of the other listed processes */
-    int64_t other_pid;       /* the largest of them */
+    /* by torch, live */
+    int64_t allocated_bytes;
+    /* by torch, live and idle */
+    int64_t reserved_bytes;
+    /* reserved and not allocated */
+    int64_t idle_bytes;
+    /* "this process has" */
+    int64_t process_bytes;
+    /* sum of the other listed processes */
+    int64_t other_bytes;
+    /* the largest of them */
+    int64_t other_pid;
     int n_others;
-    int64_t private_bytes;    /* in private pools (graphs) */
-    int64_t allowed_bytes;    /* per-process fraction */
-    int64_t active_bytes;     /* NPU "current active" */
-    bool is_process_guessed;  /* "Process N" taken for this job: pid namespaces differ */
-    bool has_hint;            /* torch's standing advice was printed; says nothing */
-    bool has_expandable_hint; /* the hint names expandable segments: torch 2.2 on */
-    bool has_split_hint;      /* the hint names max_split_size_mb: torch 1.10 to 2.1 */
-    bool has_new_variable;    /* it says PYTORCH_ALLOC_CONF */
-    bool has_hip_variable;    /* it says PYTORCH_HIP_ALLOC_CONF */
-    bool is_parenthesised;    /* the older wording, torch up to 2.0 */
-    rc_stage stage;           /* from the traceback above it, else RC_STAGE_UNKNOWN */
-    unsigned frames;          /* rc_frames */
-    const char *trace;        /* the frame that decided the stage, or NULL */
+    /* in private pools (graphs) */
+    int64_t private_bytes;
+    /* per-process fraction */
+    int64_t allowed_bytes;
+    /* NPU "current active" */
+    int64_t active_bytes;
+    /* "Process N" taken for this job: pid namespaces differ */
+    bool is_process_guessed;
+    /* torch's standing advice was printed; says nothing */
+    bool has_hint;
+    /* the hint names expandable segments: torch 2.2 on */
+    bool has_expandable_hint;
+    /* the hint names max_split_size_mb: torch 1.10 to 2.1 */
+    bool has_split_hint;
+    /* it says PYTORCH_ALLOC_CONF */
+    bool has_new_variable;
+    /* it says PYTORCH_HIP_ALLOC_CONF */
+    bool has_hip_variable;
+    /* the older wording, torch up to 2.0 */
+    bool is_parenthesised;
+    /* from the traceback above it, else RC_STAGE_UNKNOWN */
+    rc_stage stage;
+    /* rc_frames */
+    unsigned frames;
+    /* the frame that decided the stage, or NULL */
+    const char *trace;
 } rc_oom;
 
 /* What else a line can say: rows of src/defs/log_patterns.def. */
@@ -99,6 +121,7 @@ typedef enum rc_log_kind {
 #undef RC_LOG_PATTERN
     RC_LOG_KIND_COUNT
 } rc_log_kind;
+
 /* What a line of that kind means, in words; "" for what is no kind. */
 RC_API const char *rc_log_kind_meaning(rc_log_kind kind);
 
@@ -107,9 +130,11 @@ typedef struct rc_log_event {
     rc_log_kind kind;
     rc_where where;
     int rank, local_rank;
-    rc_stage stage; /* of the traceback it ends, or its phase */
+    /* of the traceback it ends, or its phase */
+    rc_stage stage;
     unsigned frames;
-    const char *text; /* the line, cleaned and cut */
+    /* the line, cleaned and cut */
+    const char *text;
 } rc_log_event;
 
 /* The refusal of a setting that the log itself shows: rows of log_refusals.def. */
@@ -125,9 +150,11 @@ enum { RC_LOG_MAX_SAMPLES = 64, RC_LOG_SAMPLED_RANKS = 64 };
  * behind the first RC_LOG_WARMUP_STEPS, in which optimizer state, workspaces and caches appear. */
 enum { RC_LOG_WARMUP_STEPS = 2 };
 typedef struct rc_log_samples {
-    int64_t *bytes; /* NULL before the first, and past RC_LOG_SAMPLED_RANKS ranks */
+    /* NULL before the first, and past RC_LOG_SAMPLED_RANKS ranks */
+    int64_t *bytes;
     int n;
-    bool is_peak; /* peaks, where no live memory is reported */
+    /* peaks, where no live memory is reported */
+    bool is_peak;
     int64_t stride, n_steps, last_step;
 } rc_log_samples;
 
@@ -137,10 +164,12 @@ typedef struct rc_log_rank {
     rc_where where;
     int64_t iteration;
     int64_t allocated_bytes, max_allocated_bytes, reserved_bytes, max_reserved_bytes;
-    int64_t device_bytes; /* "total device memory used" */
+    /* "total device memory used" */
+    int64_t device_bytes;
     int64_t alloc_retries;
     rc_log_samples samples;
-    bool is_decimal; /* the log printed units of 1e9 */
+    /* the log printed units of 1e9 */
+    bool is_decimal;
 } rc_log_rank;
 
 /* One iteration line; NAN where it does not say. */
@@ -153,18 +182,24 @@ enum { RC_LOG_MAX_STEPS = 4096 };
 
 /* Iteration lines of the rank that prints them. */
 typedef struct rc_log_train {
-    rc_log_step *steps; /* the first RC_LOG_MAX_STEPS lines */
+    /* the first RC_LOG_MAX_STEPS lines */
+    rc_log_step *steps;
     size_t n_steps, room_steps;
     int64_t n_lines;
-    int64_t first_iteration, last_iteration, n_iterations; /* RC_LOG_UNKNOWN if none */
-    int64_t n_steady;                                      /* lines in the mean below */
-    double step_ms, steady_step_ms; /* last; mean from iteration 3 on; NAN if none */
+    /* RC_LOG_UNKNOWN if none */
+    int64_t first_iteration, last_iteration, n_iterations;
+    /* lines in the mean below */
+    int64_t n_steady;
+    /* last; mean from iteration 3 on; NAN if none */
+    double step_ms, steady_step_ms;
     double loss, first_loss, grad_norm, learning_rate, loss_scale, tflops;
-    int64_t skipped, nan; /* summed over the lines */
+    /* summed over the lines */
+    int64_t skipped, nan;
     int64_t last_skipped, last_nan;
     int64_t global_batch, consumed_samples;
     int64_t n_zero_grad, n_nan_grad, n_without_loss, n_same_loss;
-    rc_where where; /* the last line */
+    /* the last line */
+    rc_where where;
 } rc_log_train;
 
 /* Megatron's and Bridge's estimate block. */
@@ -186,11 +221,13 @@ typedef struct rc_log_mismatch {
 enum { RC_LOG_MAX_OOMS = 512, RC_LOG_MAX_EVENTS = 512, RC_LOG_MAX_RANKS = 65536 };
 
 typedef struct rc_log {
-    const char *path; /* of the last file read */
+    /* of the last file read */
+    const char *path;
     int64_t n_bytes, n_lines;
     rc_oom *ooms;
     size_t n_ooms, room_ooms;
-    int64_t n_ooms_seen; /* may pass n_ooms: the first RC_LOG_MAX_OOMS are kept */
+    /* may pass n_ooms: the first RC_LOG_MAX_OOMS are kept */
+    int64_t n_ooms_seen;
     rc_log_event *events;
     size_t n_events, room_events;
     int64_t n_seen[RC_LOG_KIND_COUNT];
@@ -200,23 +237,35 @@ typedef struct rc_log {
     size_t n_ranks, room_ranks;
     rc_log_train train;
     rc_log_estimate estimate;
-    rc_log_mismatch *mismatches; /* the first 16 */
+    /* the first 16 */
+    rc_log_mismatch *mismatches;
     size_t n_mismatches, room_mismatches;
-    int64_t saved_tensors, replayed_tensors; /* counts that differ; RC_LOG_UNKNOWN */
-    int64_t exit_code;                       /* of a rank that died; RC_LOG_NO_EXIT if none */
+    /* counts that differ; RC_LOG_UNKNOWN */
+    int64_t saved_tensors, replayed_tensors;
+    /* of a rank that died; RC_LOG_NO_EXIT if none */
+    int64_t exit_code;
     int exit_rank, exit_local_rank;
-    double host_percent; /* host memory in use, NAN */
+    /* host memory in use, NAN */
+    double host_percent;
     double host_used_gib;
-    int first_rank;      /* of the first prefixed traceback or failure */
-    rc_where last_error; /* of the last exception's message */
-    rc_stage phase;      /* the last mark: coarse */
-    rc_stage last_stage; /* of the last traceback, finished or cut */
+    /* of the first prefixed traceback or failure */
+    int first_rank;
+    /* of the last exception's message */
+    rc_where last_error;
+    /* the last mark: coarse */
+    rc_stage phase;
+    /* of the last traceback, finished or cut */
+    rc_stage last_stage;
     unsigned last_frames;
-    unsigned seen_frames; /* rc_frames of all tracebacks */
+    /* rc_frames of all tracebacks */
+    unsigned seen_frames;
     bool has_traceback;
-    bool is_cut_short;     /* a packed file was damaged: what came before it was read */
-    bool is_expandable_on; /* the environment or the command line says so */
-    rc_doc *settings;      /* argument dump: name → value, or NULL */
+    /* a packed file was damaged: what came before it was read */
+    bool is_cut_short;
+    /* the environment or the command line says so */
+    bool is_expandable_on;
+    /* argument dump: name → value, or NULL */
+    rc_doc *settings;
     rc_arena *mem;
 } rc_log;
 
@@ -258,6 +307,7 @@ RC_API rc_code rc_log_open(const char *name, int rank, rc_log *log, rc_log_reade
 RC_MUST_CHECK
 RC_API rc_code rc_log_feed(rc_log_reader *reader, const char *bytes, size_t n_bytes,
                            rc_error *err);
+
 /* The rest of the last line, and tracebacks that did not end.
  * errors  RC_E_MEMORY */
 RC_MUST_CHECK

@@ -20,6 +20,7 @@ typedef enum rc_dtype {
     RC_I64,
     RC_DTYPE_COUNT
 } rc_dtype;
+
 /* Bytes of an element, and "f32", "bf16", ...; `dtype` is below RC_DTYPE_COUNT. */
 RC_API int64_t rc_dtype_bytes(rc_dtype dtype);
 RC_API const char *rc_dtype_name(rc_dtype dtype);
@@ -50,13 +51,17 @@ typedef enum rc_rope_kind {
 
 typedef struct rc_rope_scaling {
     rc_rope_kind kind;
-    double factor;     /* new length by old length; not of PLAIN, as the rest */
-    double old_length; /* LLAMA3, YARN: positions it was trained on */
+    /* new length by old length; not of PLAIN, as the rest */
+    double factor;
+    /* LLAMA3, YARN: positions it was trained on */
+    double old_length;
     /* Turns within old_length from which on a rate stays (most) and below which it is divided by
      * the factor (least): LLAMA3's high and low frequency factors, YARN's beta_fast and beta_slow. */
     double least_turns, most_turns;
-    bool is_rounded;  /* YARN: the ramp between them begins and ends at whole pairs */
-    double amplitude; /* YARN: cos and sin are multiplied by it */
+    /* YARN: the ramp between them begins and ends at whole pairs */
+    bool is_rounded;
+    /* YARN: cos and sin are multiplied by it */
+    double amplitude;
 } rc_rope_scaling;
 
 /* Operand slots, in this order. "[]" optional. A gradient has its operand's shape.
@@ -90,48 +95,72 @@ enum { RC_OP_MAX_IN = 3, RC_OP_MAX_OUT = 3 };
  *
  * Attributes; only those an op's row names are set, the others are 0. */
 typedef struct rc_op_attr {
-    int64_t s, b, n;    /* n = b*s */
-    int64_t h;          /* width of a row: of a norm (per group), embedding, bias_dropout_add */
-    int64_t groups;     /* norms over heads, rope: groups per token; else 1 */
-    int64_t in, out;    /* linear */
-    int64_t a, g, d;    /* attention family, rope */
-    int64_t f;          /* activation: width of y */
-    int64_t V;          /* embedding, cross_entropy */
-    int64_t n_elem;     /* dropout: elements */
-    int64_t rotary_dim; /* rope: leading elements of each head that rotate */
-    double rotary_base; /* rope */
+    /* n = b*s */
+    int64_t s, b, n;
+    /* width of a row: of a norm (per group), embedding, bias_dropout_add */
+    int64_t h;
+    /* norms over heads, rope: groups per token; else 1 */
+    int64_t groups;
+    /* linear */
+    int64_t in, out;
+    /* attention family, rope */
+    int64_t a, g, d;
+    /* activation: width of y */
+    int64_t f;
+    /* embedding, cross_entropy */
+    int64_t V;
+    /* dropout: elements */
+    int64_t n_elem;
+    /* rope: leading elements of each head that rotate */
+    int64_t rotary_dim;
+    /* rope */
+    double rotary_base;
     rc_rope_scaling rope_scaling;
     bool is_rotary_interleaved;
     bool is_causal;
-    bool is_gated; /* activation */
+    /* activation */
+    bool is_gated;
     rc_act act;
-    double eps;         /* norms */
-    double w_shift;     /* norms: y = u (w + w_shift); 1 where weights are stored around 0 */
-    double scale;       /* attention scores */
-    double p;           /* dropout probability */
-    double loss_scale;  /* cross_entropy backward: dlogits *= loss_scale (1 / micro-batches) */
-    uint32_t random_id; /* which stream of draws: unique per (layer, op) of the model */
+    /* norms */
+    double eps;
+    /* norms: y = u (w + w_shift); 1 where weights are stored around 0 */
+    double w_shift;
+    /* attention scores */
+    double scale;
+    /* dropout probability */
+    double p;
+    /* cross_entropy backward: dlogits *= loss_scale (1 / micro-batches) */
+    double loss_scale;
+    /* which stream of draws: unique per (layer, op) of the model */
+    uint32_t random_id;
 } rc_op_attr;
 
 typedef struct rc_op_facts {
     const char *name;
-    int n_in, n_out;    /* at most; optional operands may be absent */
-    uint32_t needs_in;  /* bit i: backward reads in[i] */
-    uint32_t needs_out; /* bit i: backward reads out[i] */
-    uint32_t grads;     /* bit i: backward writes the gradient of in[i] */
-    uint32_t in_place;  /* bit i: out[i] may stand in the storage of in[i] */
+    /* at most; optional operands may be absent */
+    int n_in, n_out;
+    /* bit i: backward reads in[i] */
+    uint32_t needs_in;
+    /* bit i: backward reads out[i] */
+    uint32_t needs_out;
+    /* bit i: backward writes the gradient of in[i] */
+    uint32_t grads;
+    /* bit i: out[i] may stand in the storage of in[i] */
+    uint32_t in_place;
     /* Bit i: the gradient of in[i] may stand in the storage of the gradient of out[0] (or, for
      * cross_entropy, of the logits themselves); rope and softmax transform it in place. */
     uint32_t grad_in_place;
     int64_t (*fwd_flops)(const rc_op_attr *attr);
-    int64_t (*bwd_flops)(const rc_op_attr *attr); /* incl. scores a fused backward redoes */
+    /* incl. scores a fused backward redoes */
+    int64_t (*bwd_flops)(const rc_op_attr *attr);
     /* Scratch bytes of a kernel at a thread count; NULL is none. */
     int64_t (*fwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
     int64_t (*bwd_scratch_bytes)(const rc_op_attr *attr, rc_dtype dtype, int n_threads);
     /* Bytes at most that the math library works in during one call, behind the kernel's own scratch;
      * NULL is none. Measured of the library, not promised by it: exec counts what it asks for. */
     int64_t (*library_bytes)(const rc_op_attr *attr, int n_threads);
-    double tolerance; /* relative, of the kernel in f32 against the naive double version */
+    /* relative, of the kernel in f32 against the naive double version */
+    double tolerance;
 } rc_op_facts;
 
 /* An op's facts; `kind` is below RC_OP_COUNT. */

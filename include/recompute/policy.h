@@ -24,9 +24,12 @@ typedef enum rc_method { RC_METHOD_UNIFORM, RC_METHOD_BLOCK } rc_method;
 /* A recompute setting, as Megatron spells it: what one row of a study or a plan changes. */
 typedef struct rc_setting {
     rc_granularity granularity;
-    uint32_t labels;    /* selective: bit per rc_label */
-    rc_method method;   /* full */
-    int64_t num_layers; /* full */
+    /* selective: bit per rc_label */
+    uint32_t labels;
+    /* full */
+    rc_method method;
+    /* full */
+    int64_t num_layers;
 } rc_setting;
 
 /* The setting of a config.
@@ -39,6 +42,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_setting_make(const rc_config *cfg, rc_setting *out, rc_error *err);
 /* "none", "selective/core_attn+mlp", "full/block/4". Returns buf. */
 RC_API const char *rc_setting_name(const rc_setting *setting, char buf[160]);
+
 /* The reverse of rc_setting_name; also "[core_attn,mlp]" and "[]". false, with *out of no use, when it is
  * neither. */
 RC_API bool rc_setting_parse(const char *name, rc_setting *out);
@@ -49,10 +53,12 @@ typedef struct rc_policy {
     const rc_graph *graph;
     rc_setting setting;
     /* [n_tensors] a tensor that is neither discarded nor pinned is retained iff backward reads it */
-    bool *
-        is_discarded; /* dropped after its last forward use, recomputed before backward reads it */
-    bool *is_pinned;   /* input of a recomputed region: stays whoever reads it */
-    int *discarded_by; /* label, RC_LABEL_COUNT for full, -1 for none */
+    /* dropped after its last forward use, recomputed before backward reads it */
+    bool *is_discarded;
+    /* input of a recomputed region: stays whoever reads it */
+    bool *is_pinned;
+    /* label, RC_LABEL_COUNT for full, -1 for none */
+    int *discarded_by;
     int n_active_regions;
 } rc_policy;
 
@@ -75,6 +81,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_policy_verify(const rc_policy *policy, rc_error *err);
 /* One stable text form, for --dump and tests. */
 RC_API void rc_policy_print(const rc_policy *policy, FILE *to);
+
 /* For people and programs.
  *
  * gives   *out  a row per tensor

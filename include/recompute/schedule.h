@@ -35,6 +35,7 @@ typedef enum rc_category {
     RC_CATEGORY_SCRATCH,
     RC_CATEGORY_COUNT
 } rc_category;
+
 /* "weights", "activation gradients", ... */
 RC_API const char *rc_category_name(rc_category category);
 
@@ -42,11 +43,16 @@ RC_API const char *rc_category_name(rc_category category);
  * backward. */
 typedef struct rc_buffer {
     rc_category category;
-    int tensor;         /* whose storage or gradient; RC_NO_TENSOR for scratch */
-    int first, last;    /* instructions that touch it first and last */
-    bool is_persistent; /* lives across steps */
-    int64_t bytes;      /* what kernels may touch, not rounded */
-    int64_t offset;     /* bytes from the arena's start, a multiple of RC_ALIGN */
+    /* whose storage or gradient; RC_NO_TENSOR for scratch */
+    int tensor;
+    /* instructions that touch it first and last */
+    int first, last;
+    /* lives across steps */
+    bool is_persistent;
+    /* what kernels may touch, not rounded */
+    int64_t bytes;
+    /* bytes from the arena's start, a multiple of RC_ALIGN */
+    int64_t offset;
 } rc_buffer;
 
 enum { RC_NO_BUFFER = -1, RC_NO_TENSOR = -1 };
@@ -55,28 +61,35 @@ enum { RC_NORM_SCRATCH_BYTES = 1024 };
 
 /* An operand: where in which buffer. */
 typedef struct rc_ref {
-    int buffer;     /* RC_NO_BUFFER: absent */
-    int64_t offset; /* elements from the buffer's start */
+    /* RC_NO_BUFFER: absent */
+    int buffer;
+    /* elements from the buffer's start */
+    int64_t offset;
     int64_t ld;
     rc_dtype dtype;
-    bool is_added; /* a gradient that is added to */
+    /* a gradient that is added to */
+    bool is_added;
 } rc_ref;
 
 typedef struct rc_instr {
     rc_instr_kind kind;
-    int op;     /* FORWARD RECOMPUTE BACKWARD */
-    int tensor; /* DISCARD */
+    /* FORWARD RECOMPUTE BACKWARD */
+    int op;
+    /* DISCARD */
+    int tensor;
     rc_ref in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT], d_in[RC_OP_MAX_IN], d_out;
-    int scratch; /* buffer or RC_NO_BUFFER */
+    /* buffer or RC_NO_BUFFER */
+    int scratch;
     int64_t flops;
-    int64_t
-        live_bytes; /* alive while it runs, persistent included, each rounded up to RC_ALIGN */
+    /* alive while it runs, persistent included, each rounded up to RC_ALIGN */
+    int64_t live_bytes;
 } rc_instr;
 
 /* The buffers of one weight. */
 typedef struct rc_param {
     int tensor;
-    int weight, grad, moment1, moment2; /* buffers */
+    /* buffers */
+    int weight, grad, moment1, moment2;
 } rc_param;
 
 typedef struct rc_schedule {
@@ -86,24 +99,35 @@ typedef struct rc_schedule {
     rc_instr *instrs;
     int n_instrs;
     size_t n_instrs_room;
-    int micro_first, micro_last; /* repeated for every micro-batch */
-    int forward_last;            /* the loss; what is alive after it is what forward retains */
+    /* repeated for every micro-batch */
+    int micro_first, micro_last;
+    /* the loss; what is alive after it is what forward retains */
+    int forward_last;
     rc_buffer *buffers;
     int n_buffers;
     size_t n_buffers_room;
     rc_param *params;
     int n_params;
-    int tokens, targets, loss; /* buffers */
-    int n_kept_regions; /* regions the setting covers but whose backward comes next, so that
-                           discarding them would free nothing at the peak: they were retained */
+    /* buffers */
+    int tokens, targets, loss;
+    /* regions the setting covers but whose backward comes next, so that discarding them would
+     * free nothing at the peak: they were retained */
+    int n_kept_regions;
 
-    int64_t persistent_bytes; /* weights, gradients, optimizer state, inputs */
-    int64_t step_bytes;       /* the rest of the arena, as placed */
-    int64_t arena_bytes;      /* persistent + step: what a run takes, and the predicted peak */
-    int64_t bound_bytes;      /* no placement can take less: the largest live_bytes */
-    int64_t retained_bytes;   /* alive from forward to backward, persistent excluded */
-    int peak_instr;           /* where live_bytes is largest */
-    int64_t fwd_flops, bwd_flops, recompute_flops; /* of one micro-batch */
+    /* weights, gradients, optimizer state, inputs */
+    int64_t persistent_bytes;
+    /* the rest of the arena, as placed */
+    int64_t step_bytes;
+    /* persistent + step: what a run takes, and the predicted peak */
+    int64_t arena_bytes;
+    /* no placement can take less: the largest live_bytes */
+    int64_t bound_bytes;
+    /* alive from forward to backward, persistent excluded */
+    int64_t retained_bytes;
+    /* where live_bytes is largest */
+    int peak_instr;
+    /* of one micro-batch */
+    int64_t fwd_flops, bwd_flops, recompute_flops;
     int64_t recompute_moved_bytes;
 } rc_schedule;
 
@@ -117,6 +141,7 @@ typedef struct rc_schedule {
 RC_MUST_CHECK
 RC_API rc_code rc_schedule_make(const rc_policy *policy, int n_threads, rc_arena *mem,
                                 rc_schedule **out, rc_error *err);
+
 /* Its invariants: no two buffers alive at one instruction share a byte; every operand is alive and was
  * written.
  * errors  RC_E_BUG naming the instruction, RC_E_MEMORY */
@@ -124,6 +149,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_schedule_verify(const rc_schedule *schedule, rc_arena *mem, rc_error *err);
 /* One stable text form, for --dump and tests. */
 RC_API void rc_schedule_print(const rc_schedule *schedule, FILE *to);
+
 /* For people and programs.
  *
  * gives   *out  a row per instruction

@@ -32,6 +32,7 @@ typedef enum rc_snapshot_phase {
     RC_SNAPSHOT_OTHER,
     RC_SNAPSHOT_PHASE_COUNT
 } rc_snapshot_phase;
+
 /* "forward", "recompute", ... */
 RC_API const char *rc_snapshot_phase_name(rc_snapshot_phase phase);
 
@@ -48,36 +49,48 @@ typedef struct rc_moment {
     rc_moment_kind kind;
     int64_t value;
 } rc_moment;
+
 /* "#1200", "1760000840019052", "2.5s", "250ms", "40us", "end"; false, with *moment of no use, when `text` is
  * none of them. */
 RC_API bool rc_moment_parse(const char *text, rc_moment *moment);
 
 typedef struct rc_live_entry {
     uint64_t addr;
-    int64_t size_bytes; /* requested */
-    uint32_t stack;     /* of the allocation */
-    uint32_t number;    /* event index + 1 */
+    /* requested */
+    int64_t size_bytes;
+    /* of the allocation */
+    uint32_t stack;
+    /* event index + 1 */
+    uint32_t number;
 } rc_live_entry;
 
 /* Allocations of one stack. */
 typedef struct rc_stack_tally {
     uint32_t stack;
-    int64_t requested_bytes, rounded_bytes, count; /* rounded: an estimate */
+    /* rounded: an estimate */
+    int64_t requested_bytes, rounded_bytes, count;
 } rc_stack_tally;
 
 /* What was allocated at one moment of one trace. */
 typedef struct rc_live_set {
     bool is_set;
-    int64_t event_index; /* -1: before the first event */
+    /* -1: before the first event */
+    int64_t event_index;
     int64_t time_us;
     bool has_time;
-    int64_t net_bytes;      /* requested, against the start of the trace */
-    int64_t before_bytes;   /* requested before the recording began and still held */
-    int64_t reserved_bytes; /* at that moment */
-    rc_live_entry *at;      /* allocations of the trace, in no order */
+    /* requested, against the start of the trace */
+    int64_t net_bytes;
+    /* requested before the recording began and still held */
+    int64_t before_bytes;
+    /* at that moment */
+    int64_t reserved_bytes;
+    /* allocations of the trace, in no order */
+    rc_live_entry *at;
     size_t n;
-    int64_t traced_bytes;    /* their sum */
-    rc_stack_tally *tallies; /* the same by stack, in no order */
+    /* their sum */
+    int64_t traced_bytes;
+    /* the same by stack, in no order */
+    rc_stack_tally *tallies;
     size_t n_tallies;
 } rc_live_set;
 
@@ -98,55 +111,74 @@ typedef struct rc_snapshot_device {
     int64_t n_events, n_actions[RC_ACTION_COUNT];
     bool has_time;
     int64_t first_us, last_us;
-    int64_t alloc_bytes; /* of all allocations together */
+    /* of all allocations together */
+    int64_t alloc_bytes;
     rc_label_traffic traffic[RC_SNAPSHOT_LABEL_COUNT];
-    int64_t n_unmatched_frees, unmatched_bytes; /* of what was allocated before the recording */
-    int64_t n_double_allocs, n_backward_times;  /* oddities of the file */
-    int64_t ring_max_entries;                   /* -1 unknown */
-    int has_overflowed;                         /* 0, 1, -1 unknown */
+    /* of what was allocated before the recording */
+    int64_t n_unmatched_frees, unmatched_bytes;
+    /* oddities of the file */
+    int64_t n_double_allocs, n_backward_times;
+    /* -1 unknown */
+    int64_t ring_max_entries;
+    /* 0, 1, -1 unknown */
+    int has_overflowed;
 
-    bool has_segments;           /* false: the file does not say what was held at the end */
-    int64_t end_requested_bytes; /* of the final active blocks */
+    /* false: the file does not say what was held at the end */
+    bool has_segments;
+    /* of the final active blocks */
+    int64_t end_requested_bytes;
     int64_t end_reserved_bytes;
-    int64_t baseline_requested_bytes, baseline_reserved_bytes; /* at the start of the trace */
-    int64_t baseline_check_bytes; /* the same, from unmatched frees and untraced blocks */
+    /* at the start of the trace */
+    int64_t baseline_requested_bytes, baseline_reserved_bytes;
+    /* the same, from unmatched frees and untraced blocks */
+    int64_t baseline_check_bytes;
     int64_t peak_reserved_bytes, peak_reserved_index;
-    const rc_final_block *final_blocks; /* [n_final_blocks] by address */
+    /* [n_final_blocks] by address */
+    const rc_final_block *final_blocks;
     size_t n_final_blocks;
     /* final blocks that no event of the trace made, by stack: held all through the recording */
     rc_stack_tally *untraced;
     size_t n_untraced;
-    rc_live_set peak; /* of requested bytes */
+    /* of requested bytes */
+    rc_live_set peak;
     rc_live_set moment;
-    rc_live_set oom; /* at the last out-of-memory event */
+    /* at the last out-of-memory event */
+    rc_live_set oom;
 } rc_snapshot_device;
 
 /* Free and used bytes of one (device, pool, size class, stream), or of many together. */
 typedef struct rc_pool_stats {
-    int device; /* -1 all */
+    /* -1 all */
+    int device;
     bool is_small, is_expandable;
     int64_t stream, pool_id[2];
     int64_t n_segments, n_blocks, n_inactive_blocks;
     int64_t reserved_bytes, allocated_bytes, active_bytes, requested_bytes;
     int64_t largest_inactive_bytes;
-    int64_t releasable_bytes; /* in segments with no active block */
+    /* in segments with no active block */
+    int64_t releasable_bytes;
 } rc_pool_stats;
 
 typedef struct rc_snapshot_oom {
     int device;
     int64_t event_index;
-    int64_t size_bytes; /* rounded request */
+    /* rounded request */
+    int64_t size_bytes;
     int64_t device_free_bytes, stream;
-    int64_t needed_bytes; /* what the driver would have had to give */
+    /* what the driver would have had to give */
+    int64_t needed_bytes;
     uint32_t stack;
     bool is_small;
-    int64_t largest_bytes; /* biggest free block of the right pool, class and stream */
-    int64_t same_bytes, other_stream_bytes, private_bytes, other_class_bytes; /* free */
-    int64_t allocated_bytes,
-        reserved_bytes;  /* requested, and reserved before the cache was freed */
-    const char *verdict; /* fragmentation, capacity or race */
-    const char
-        *enough_with; /* other_streams or private_pools: free there, and enough; else NULL */
+    /* biggest free block of the right pool, class and stream */
+    int64_t largest_bytes;
+    /* free */
+    int64_t same_bytes, other_stream_bytes, private_bytes, other_class_bytes;
+    /* requested, and reserved before the cache was freed */
+    int64_t allocated_bytes, reserved_bytes;
+    /* fragmentation, capacity or race */
+    const char *verdict;
+    /* other_streams or private_pools: free there, and enough; else NULL */
+    const char *enough_with;
 } rc_snapshot_oom;
 
 typedef struct rc_frame_book rc_frame_book;
@@ -154,16 +186,21 @@ typedef struct rc_frame_book rc_frame_book;
 typedef struct rc_snapshot {
     const rc_snapshot_file *file;
     rc_frame_book *book;
-    rc_final_block *final_blocks; /* [n_final_blocks] by device, then by address */
+    /* [n_final_blocks] by device, then by address */
+    rc_final_block *final_blocks;
     size_t n_final_blocks;
-    rc_snapshot_device *devices; /* with a trace, by device number */
+    /* with a trace, by device number */
+    rc_snapshot_device *devices;
     size_t n_devices;
     rc_pool_stats total;
-    rc_pool_stats *by_device; /* [n_by_device] of devices with segments */
+    /* [n_by_device] of devices with segments */
+    rc_pool_stats *by_device;
     size_t n_by_device;
-    rc_pool_stats *pools; /* [n_pools] */
+    /* [n_pools] */
+    rc_pool_stats *pools;
     size_t n_pools;
-    rc_snapshot_oom *ooms; /* up to the last 256 */
+    /* up to the last 256 */
+    rc_snapshot_oom *ooms;
     size_t n_ooms;
     int64_t n_oom_events;
     rc_arena *mem;
@@ -171,11 +208,15 @@ typedef struct rc_snapshot {
 
 /* One change of a trace, in order; for timelines and steps. */
 typedef struct rc_change {
-    int64_t index, time_us; /* time 0 when the file has none */
-    int64_t delta_bytes;    /* requested */
+    /* time 0 when the file has none */
+    int64_t index, time_us;
+    /* requested */
+    int64_t delta_bytes;
     int64_t reserved_delta_bytes;
-    int label; /* of the allocation made or freed; before_recording for unmatched frees */
-    rc_snapshot_phase phase; /* of the event's own stack, for allocations */
+    /* of the allocation made or freed; before_recording for unmatched frees */
+    int label;
+    /* of the event's own stack, for allocations */
+    rc_snapshot_phase phase;
     bool has_time, is_alloc;
 } rc_change;
 typedef struct rc_snapshot_watch {
@@ -224,7 +265,8 @@ typedef enum rc_group_kind {
 
 typedef struct rc_group {
     const char *name;
-    int64_t requested_bytes, rounded_bytes, count; /* rounded: an estimate */
+    /* rounded: an estimate */
+    int64_t requested_bytes, rounded_bytes, count;
 } rc_group;
 
 /* Live allocations by name.
@@ -237,6 +279,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_snapshot_group(const rc_snapshot *snapshot, const rc_live_set *set,
                                  rc_group_kind kind, rc_arena *mem, rc_group **out, size_t *n,
                                  rc_error *err);
+
 /* The same for what was held all through the recording.
  *
  * takes   device  of this snapshot
@@ -252,9 +295,12 @@ RC_API rc_code rc_snapshot_group_untraced(const rc_snapshot *snapshot,
 /* ---- reports ---- */
 
 typedef struct rc_snapshot_view {
-    int device;    /* -1 all */
-    int64_t n_top; /* most rows of a list of holders; 0 all */
-    bool is_brief; /* for people: leaves out what only programs need */
+    /* -1 all */
+    int device;
+    /* most rows of a list of holders; 0 all */
+    int64_t n_top;
+    /* for people: leaves out what only programs need */
+    bool is_brief;
 } rc_snapshot_view;
 
 /* Everything.
@@ -280,6 +326,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_snapshot_live_report(const rc_snapshot *snapshot, rc_live_which which,
                                        const rc_snapshot_view *view, rc_report *report,
                                        rc_error *err);
+
 /* What explains the difference of two peaks.
  *
  * takes   a, b    before and after
@@ -297,11 +344,15 @@ RC_API rc_code rc_snapshot_compare(const rc_snapshot *a, const rc_snapshot *b,
  * of its highest total, so no peak is lost however long the trace is. */
 typedef struct rc_snapshot_timeline {
     int device;
-    bool is_time;        /* columns are of equal time, else of equal numbers of events */
-    double column_width; /* seconds or events */
+    /* columns are of equal time, else of equal numbers of events */
+    bool is_time;
+    /* seconds or events */
+    double column_width;
     size_t n_columns;
-    int64_t *bytes;          /* [RC_SNAPSHOT_LABEL_COUNT][n_columns] requested */
-    int64_t *reserved_bytes; /* [n_columns] highest of the column */
+    /* [RC_SNAPSHOT_LABEL_COUNT][n_columns] requested */
+    int64_t *bytes;
+    /* [n_columns] highest of the column */
+    int64_t *reserved_bytes;
     int64_t peak_bytes;
 } rc_snapshot_timeline;
 
@@ -337,6 +388,7 @@ RC_API rc_code rc_snapshot_timeline_table(const rc_snapshot_timeline *timeline, 
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_steps(const char *path, const rc_snapshot_view *view, rc_arena *mem,
                                  rc_report *report, rc_error *err);
+
 /* The marked regions (record_function).
  *
  * takes   path, view  as rc_snapshot_steps
@@ -357,6 +409,7 @@ RC_API rc_code rc_snapshot_regions(const char *path, const rc_snapshot_view *vie
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_export_csv(const char *path, const char *folder, rc_arena *mem,
                                       rc_report *report, rc_error *err);
+
 /* Writes the same as tables of one SQLite database.
  *
  * takes   path    as above

@@ -34,22 +34,27 @@ typedef enum rc_snapshot_action {
     RC_ACTION_OTHER,
     RC_ACTION_COUNT
 } rc_snapshot_action;
+
 /* As the file spells it: "segment_alloc". */
 RC_API const char *rc_snapshot_action_name(rc_snapshot_action action);
 
 typedef struct rc_snapshot_string {
-    const char *bytes; /* NUL-terminated; a stranger's text */
-    size_t n_bytes;    /* kept; a very long string keeps its beginning only */
+    /* NUL-terminated; a stranger's text */
+    const char *bytes;
+    /* kept; a very long string keeps its beginning only */
+    size_t n_bytes;
     uint64_t n_total_bytes;
 } rc_snapshot_string;
 
 typedef struct rc_snapshot_frame {
-    uint32_t name, filename; /* string ids */
+    /* string ids */
+    uint32_t name, filename;
     int64_t line;
 } rc_snapshot_frame;
 
 typedef struct rc_snapshot_stack {
-    const uint32_t *frame; /* [n_frames] frame ids, innermost first */
+    /* [n_frames] frame ids, innermost first */
+    const uint32_t *frame;
     size_t n_frames;
 } rc_snapshot_stack;
 
@@ -57,14 +62,21 @@ typedef struct rc_snapshot_stack {
 enum { RC_STACK_ABSENT = 0, RC_STACK_EMPTY = 1 };
 
 typedef struct rc_snapshot_event {
-    uint64_t addr;      /* 0 for oom */
-    int64_t size_bytes; /* requested; segment bytes; rounded for oom; a total for snapshot */
-    int64_t time_us;    /* Unix time; 0 when has_time is false (torch 2.0, 2.1) */
+    /* 0 for oom */
+    uint64_t addr;
+    /* requested; segment bytes; rounded for oom; a total for snapshot */
+    int64_t size_bytes;
+    /* Unix time; 0 when has_time is false (torch 2.0, 2.1) */
+    int64_t time_us;
     int64_t stream;
-    int64_t device_free_bytes; /* oom only */
-    int64_t pool_id[2];        /* 0, 0 is the default pool */
-    uint32_t stack;            /* stack id */
-    uint32_t action_name;      /* string ids, 0 is absent */
+    /* oom only */
+    int64_t device_free_bytes;
+    /* 0, 0 is the default pool */
+    int64_t pool_id[2];
+    /* stack id */
+    uint32_t stack;
+    /* string ids, 0 is absent */
+    uint32_t action_name;
     uint32_t compile_context, user_metadata;
     rc_snapshot_action action;
     bool has_time, has_pool;
@@ -79,8 +91,10 @@ typedef enum rc_block_state {
 
 typedef struct rc_snapshot_block {
     uint64_t addr;
-    int64_t size_bytes;      /* rounded */
-    int64_t requested_bytes; /* stale when inactive */
+    /* rounded */
+    int64_t size_bytes;
+    /* stale when inactive */
+    int64_t requested_bytes;
     uint32_t stack;
     rc_block_state state;
 } rc_snapshot_block;
@@ -93,28 +107,35 @@ typedef struct rc_snapshot_segment {
     int64_t stream;
     int64_t pool_id[2];
     uint32_t stack;
-    size_t first_block, n_blocks; /* in rc_snapshot_file.blocks */
+    /* in rc_snapshot_file.blocks */
+    size_t first_block, n_blocks;
 } rc_snapshot_segment;
 
 typedef struct rc_snapshot_annotation {
-    uint32_t name; /* string id */
+    /* string id */
+    uint32_t name;
     bool is_start;
     int device;
     int64_t time_us;
 } rc_snapshot_annotation;
 
 typedef struct rc_snapshot_trace {
-    int device; /* -1: the file does not use it as a device's trace */
+    /* -1: the file does not use it as a device's trace */
+    int device;
     int64_t n_events;
-    int64_t ring_max_entries; /* -1 unknown (before torch 2.12) */
-    int has_overflowed;       /* 0, 1, -1 unknown */
+    /* -1 unknown (before torch 2.12) */
+    int64_t ring_max_entries;
+    /* 0, 1, -1 unknown */
+    int has_overflowed;
 } rc_snapshot_trace;
 
 /* What the file says about the allocator; has_settings is false in torch 2.0 to 2.2 files. */
 typedef struct rc_snapshot_settings {
     bool has_settings, is_expandable;
-    uint32_t conf;           /* string id of PYTORCH_CUDA_ALLOC_CONF */
-    int64_t max_split_bytes; /* -1 no limit */
+    /* string id of PYTORCH_CUDA_ALLOC_CONF */
+    uint32_t conf;
+    /* -1 no limit */
+    int64_t max_split_bytes;
     double gc_threshold;
 } rc_snapshot_settings;
 
@@ -129,12 +150,15 @@ typedef struct rc_snapshot_file {
     size_t n_blocks;
     rc_snapshot_annotation *annotations;
     size_t n_annotations;
-    rc_snapshot_trace *traces; /* [n_traces] by trace number */
+    /* [n_traces] by trace number */
+    rc_snapshot_trace *traces;
     size_t n_traces;
     rc_snapshot_settings settings;
     int protocol;
-    int64_t n_file_bytes;     /* unpacked, up to and with STOP */
-    int64_t n_trailing_bytes; /* after STOP, ignored */
+    /* unpacked, up to and with STOP */
+    int64_t n_file_bytes;
+    /* after STOP, ignored */
+    int64_t n_trailing_bytes;
     int64_t n_unknown_actions, n_untiled_segments;
 } rc_snapshot_file;
 
@@ -175,6 +199,7 @@ typedef enum rc_refusal {
     RC_REFUSAL_LIMIT,
     RC_REFUSAL_COUNT
 } rc_refusal;
+
 /* "TRUNCATED", "NOT_PICKLE", ... */
 RC_API const char *rc_snapshot_refusal_name(rc_refusal refusal);
 
@@ -193,6 +218,7 @@ RC_API const char *rc_snapshot_refusal_name(rc_refusal refusal);
 RC_MUST_CHECK
 RC_API rc_code rc_snapshot_read(const char *path, const rc_snapshot_sink *sink, rc_arena *mem,
                                 rc_snapshot_file **out, rc_refusal *refusal, rc_error *err);
+
 /* The same over bytes in memory.
  *
  * takes   bytes  n_bytes of a file; borrowed for the call
