@@ -72,7 +72,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
         raise(number);
         return;
     }
-    for (char *at = line; *at; at++) /* the name may be a stranger's */
+    for (char *at = line; *at; at++) /* the name is untrusted */
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             *at = '?';
     say(path);

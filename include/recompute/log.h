@@ -1,7 +1,7 @@
 /* log.h — rc_log: the facts in a training job's output.
  *
  * Any part of a log of any size, streamed: what is kept is bounded (first and last of everything
- * that can repeat), so memory does not grow with the file. Strings are copies of a stranger's
+ * that can repeat), so memory does not grow with the file. Strings are copies of untrusted
  * bytes: print them through rc_text_printable or a report only.
  */
 #ifndef RECOMPUTE_LOG_H

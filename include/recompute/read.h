@@ -1,4 +1,4 @@
-/* read.h — bytes of strangers in, rc_doc out. Nothing in an input is ever executed, fetched or
+/* read.h — untrusted bytes in, rc_doc out. Nothing in an input is ever executed, fetched or
  * opened as a path; hostile bytes give a clear error with a position.
  *
  * All readers copy what they keep into `mem`, so the caller's bytes may go. Limits (a file past

@@ -29,7 +29,7 @@ RC_API const char *rc_format_help(rc_format format);
  * Writes a report, or one table. JSON is one object: facts as objects under their name (without a
  * name: as members of the report itself), other tables as lists of objects; numbers unrounded, units
  * in the column names. CSV holds the last table that is not facts, or the last facts when there is
- * none. Text of strangers is escaped in every format: no control byte reaches a terminal, no markup a
+ * none. Untrusted text is escaped in every format: no control byte reaches a terminal, no markup a
  * page, no formula a spreadsheet. Numbers that JSON cannot hold (NaN, infinities) are null there, and
  * empty in CSV.
  *

@@ -1,6 +1,6 @@
 /* snapshot_file.h — the file of a PyTorch CUDA memory snapshot, read without running it.
  *
- * A snapshot is a pickle from a stranger. The reader builds data only, refuses whatever names
+ * A snapshot is an untrusted pickle. The reader builds data only, refuses whatever names
  * code, and hands each event over as it is read, so memory does not grow with the trace. All
  * strings come from the file: print them through a report, never raw.
  *
@@ -39,7 +39,7 @@ typedef enum rc_snapshot_action {
 RC_API const char *rc_snapshot_action_name(rc_snapshot_action action);
 
 typedef struct rc_snapshot_string {
-    /* NUL-terminated; a stranger's text */
+    /* NUL-terminated; untrusted */
     const char *bytes;
     /* kept; a very long string keeps its beginning only */
     size_t n_bytes;

@@ -31,7 +31,7 @@ size_t rc_text_distance_within(const char *a, const char *b, size_t most);
 const char *rc_text_nearest(const char *typed, const char *const *names, size_t n);
 
 /* Copies at most `room`-1 bytes of `bytes` to `buf`, each control or non-UTF-8 byte as \xNN, so
- * that a stranger's text cannot drive a terminal. Returns buf. */
+ * that untrusted text cannot drive a terminal. Returns buf. */
 const char *rc_text_printable(const char *bytes, size_t n, char *buf, size_t room);
 
 /* Length of the well-formed UTF-8 sequence at `at` (RFC 3629), or 0. */

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* For people: units, digit groups, "-" for null; bytes of strangers printable. */
+/* For people: units, digit groups, "-" for null; untrusted bytes made printable. */
 RC_MUST_CHECK
 rc_code rc_cell_format(const rc_cell *cell, rc_unit unit, rc_arena *mem, const char **out,
                        rc_error *err);

@@ -26,7 +26,7 @@ typedef struct grid {
     size_t n_columns, n_rows;
 } grid;
 
-/* Titles may name a stranger's file. */
+/* Titles may hold an untrusted file name. */
 static void put_styled(const page *p, const char *code, const char *text)
 {
     char safe[1024];

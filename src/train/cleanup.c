@@ -59,35 +59,34 @@ static bool is_ours(const char *name)
     return is_file_of(name, rc_state_name, false);
 }
 
-/* *stranger: a name in it that is not ours; NULL where there is none. */
-static rc_code find_stranger(const char *path, rc_arena *tmp, const char **stranger,
-                             rc_error *err)
+/* *other: a name in it that is not ours; NULL where there is none. */
+static rc_code find_other(const char *path, rc_arena *tmp, const char **other, rc_error *err)
 {
     const char **names;
     size_t n;
-    *stranger = NULL;
+    *other = NULL;
     RC_TRY(rc_path_list(path, tmp, &names, &n, err));
-    for (size_t i = 0; i < n && !*stranger; i++)
+    for (size_t i = 0; i < n && !*other; i++)
         if (!is_ours(names[i]))
-            *stranger = names[i];
+            *other = names[i];
     return RC_OK;
 }
 
 rc_code rc_checkpoint_remove(const char *path, rc_arena *tmp, rc_error *err)
 {
-    const char *stranger;
+    const char *other;
     char safe[80];
     if (rc_path_is_link(path) || (rc_path_exists(path) && !rc_path_is_directory(path)))
         return RC_FAIL(err, RC_E_IO, (rc_where){.file = path},
                        "is in the way of a checkpoint; move it elsewhere");
     if (!rc_path_exists(path))
         return RC_OK;
-    RC_TRY(find_stranger(path, tmp, &stranger, err));
-    if (stranger)
+    RC_TRY(find_other(path, tmp, &other, err));
+    if (other)
         return RC_FAIL(err, RC_E_IO, (rc_where){.file = path},
                        "is in the way of a checkpoint and holds %s, which no save writes; move "
                        "it elsewhere",
-                       rc_text_printable(stranger, strlen(stranger), safe, sizeof safe));
+                       rc_text_printable(other, strlen(other), safe, sizeof safe));
     return rc_path_remove_folder(path, err);
 }
 

@@ -130,7 +130,7 @@ static void show(rc_progress *progress, const rc_train_event *event)
         show_step(progress, event);
         return;
     }
-    char text[8192] = ""; /* its paths may be a stranger's */
+    char text[8192] = ""; /* its paths are untrusted */
     if (event->text)
         rc_text_printable(event->text, strlen(event->text), text, sizeof text);
     bool is_over = event->iteration == event->n_steps;

@@ -59,7 +59,7 @@ static bool is_open(const source *from, const char *path)
     return false;
 }
 
-/* The names in an index are a stranger's: only plain names, which stay inside the folder. */
+/* The names in an index are untrusted: only plain names, which stay inside the folder. */
 static rc_code open_parts(source *from, const char *index_path, rc_error *err)
 {
     const char *bytes, *path;

@@ -10,7 +10,7 @@
 
 enum { MOST_TOKENS = 256 };
 
-/* The saboteur: the first call of `kind` in that direction does `share` of its work (its rows' beginning),
+/* The faulty kernel: the first call of `kind` in that direction does `share` of its work (its rows' beginning),
  * a kernel having no argument of ours. */
 static struct {
     rc_op_kind kind;

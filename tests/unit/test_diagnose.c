@@ -122,7 +122,7 @@ static void diagnose_says_what_to_bring_when_it_knows_nothing(void **state)
     rc_arena_close(got.mem);
 }
 
-/* A stranger's control bytes never reach the text. */
+/* Untrusted control bytes never reach the text. */
 static void diagnose_text_is_safe(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_report.c — one report in every format, exactly; strangers' text harmless in each. */
+/* test_report.c — one report in every format, exactly; untrusted text harmless in each. */
 #include "check.h"
 
 #include <recompute/report.h>
@@ -173,7 +173,7 @@ static char *hostile(rc_arena *mem, const char *bytes, rc_format format)
     return check_close(&text);
 }
 
-static void strangers_text_is_harmless_in_every_format(void **state)
+static void untrusted_text_is_harmless_in_every_format(void **state)
 {
     (void)state;
     static const struct {
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(csv_holds_the_last_table),
         cmocka_unit_test(markdown_has_tables),
         cmocka_unit_test(html_holds_every_table),
-        cmocka_unit_test(strangers_text_is_harmless_in_every_format),
+        cmocka_unit_test(untrusted_text_is_harmless_in_every_format),
         cmocka_unit_test(json_numbers_read_back_exactly),
         cmocka_unit_test(numbers_that_json_cannot_hold_are_null),
         cmocka_unit_test(empty_reports_and_tables_are_valid),

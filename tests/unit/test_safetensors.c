@@ -157,7 +157,7 @@ static void deep_nesting_ends_cleanly(void **state)
     assert_int_equal(open_bytes(*state, strlen(json), json, 0, NULL), RC_E_INPUT);
 }
 
-static void strangers_names_cannot_drive_the_terminal(void **state)
+static void untrusted_names_cannot_drive_the_terminal(void **state)
 {
     rc_error err = {0};
     const char *json = "{\"\\u001b[2J\":{}}";
@@ -187,7 +187,7 @@ int main(void)
         cmocka_unit_test(halves_become_singles),
         cmocka_unit_test(hostile_headers_are_refused),
         cmocka_unit_test(deep_nesting_ends_cleanly),
-        cmocka_unit_test(strangers_names_cannot_drive_the_terminal),
+        cmocka_unit_test(untrusted_names_cannot_drive_the_terminal),
     };
     return cmocka_run_group_tests_name("safetensors", tests, open_all, close_all);
 }

@@ -1,4 +1,4 @@
-/* test_text.c — growing strings, near names, and strangers' bytes made harmless. */
+/* test_text.c — growing strings, near names, and untrusted bytes made harmless. */
 #include "check.h"
 
 #include "base/text.h"

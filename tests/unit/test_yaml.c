@@ -106,7 +106,7 @@ static void yaml_refuses_bytes_that_are_no_text(void **state)
                          4, 1, "^", "the file is UTF-16");
 }
 
-static void yaml_bounds_what_a_stranger_can_ask_for(void **state)
+static void yaml_bounds_what_untrusted_input_can_ask_for(void **state)
 {
     (void)state;
     char deep[400];
@@ -179,7 +179,7 @@ int main(void)
         cmocka_unit_test(yaml_knows_where_every_value_stands),
         cmocka_unit_test(yaml_refuses_with_position),
         cmocka_unit_test(yaml_refuses_bytes_that_are_no_text),
-        cmocka_unit_test(yaml_bounds_what_a_stranger_can_ask_for),
+        cmocka_unit_test(yaml_bounds_what_untrusted_input_can_ask_for),
         cmocka_unit_test(yaml_bounds_ten_megabytes_on_one_line),
     };
     return cmocka_run_group_tests_name("yaml", tests, NULL, NULL);
