@@ -502,9 +502,9 @@ const rc_command rc_command_study = {
              "       recompute study --launch 'COMMAND {overrides}' --settings '...' [options]",
     .about =
         "Compares recompute settings: same model, data and seed, one change a row. A round runs the\n"
-        "control [], every setting in an order that changes, and the control again; costs are to\n"
-        "the control of the same round. Rounds go on until every cost is known to within --target\n"
-        "or --time-limit has passed. For every setting: the peak predicted and measured, the FLOPs\n"
+        "control [], every setting in an order that changes, and the control again; a cost is to the\n"
+        "control of the same round. Rounds go on until every cost is known to within --target or\n"
+        "--time-limit has passed. For every setting: the peak predicted and measured, the FLOPs\n"
         "recomputed, the time of a step, the interval in which its cost lies (95 % confidence) by wall\n"
         "and by processor time, whether the losses are those of the control bit for bit, and a\n"
         "verdict that the interval carries. Where the machine was busy, the page says so.\n"
@@ -520,7 +520,7 @@ const rc_command rc_command_study = {
         "      --settings '[core_attn] [moe_act] full/uniform/1' --timeout 1800 --out study\n"
         "\n"
         "Peaks per rank, step times and what went wrong are read from each run's log (Megatron's\n"
-        "lines and its kin). A run passes when it finished the optimizer's first step and --steady\n"
+        "lines and similar ones). A run passes when it finished the optimizer's first step and --steady\n"
         "iterations after the second, with finite losses; otherwise the row says in which stage it\n"
         "failed. Interrupted, the same command goes on where it stopped.\n"
         "\n"

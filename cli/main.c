@@ -32,7 +32,7 @@ static void print_help(FILE *to)
             RC_VERSION);
     for (size_t i = 0; i < N_ROWS; i++)
         fprintf(to, "  %-10s %s\n", rows[i].name, rows[i].summary);
-    fprintf(to, "\n`recompute COMMAND --help` teaches one of them.\n");
+    fprintf(to, "\n`recompute COMMAND --help` explains one of them.\n");
 }
 
 static int unknown_command(const char *typed)
