@@ -34,7 +34,7 @@ static void write_indented(const char *text, FILE *to)
 
 static void write_people(const rc_rule_facts *rule, FILE *to)
 {
-    char id[RC_RULE_ID_ROOM], source[256];
+    char id[RC_RULE_ID_ROOM], source[256], releases[RC_RULE_RELEASES_ROOM];
     const char *other = rc_rule_other_name(rule);
     const sample *example = find_sample(rule);
     fprintf(to, "%s: %s, layer %s\n", rc_rule_id(rule, id), rc_level_name(rule->level),
@@ -43,8 +43,8 @@ static void write_people(const rc_rule_facts *rule, FILE *to)
         fprintf(to, "also known as %s\n", other);
     fprintf(to, "\n%s.\n\n", rule->reason);
     fprintf(to, "settings: %s\n", *rule->fields ? rule->fields : "any");
-    fprintf(to, "releases of Megatron Core: %s\n", *rule->range ? rule->range : "all");
-    if (*rule->raises)
+    fprintf(to, "releases of Megatron Core: %s\n", rc_rule_releases(rule, releases));
+    if (rule->effect != RC_EFFECT_ACCEPTS)
         fprintf(to, "source: %s\n", rc_rule_source(rule, source, sizeof source));
     if (*rule->fix)
         fprintf(to, "write instead: %s\n", rule->fix);
@@ -64,18 +64,20 @@ static void write_member(const char *key, const char *text, FILE *to)
 
 static void write_json(const rc_rule_facts *rule, FILE *to)
 {
-    char id[RC_RULE_ID_ROOM], source[256];
+    char id[RC_RULE_ID_ROOM], source[256], releases[RC_RULE_RELEASES_ROOM];
     const sample *example = find_sample(rule);
     fputs("{\"rule\": ", to);
     rc_json_write_string(rc_rule_id(rule, id), to);
     write_member("also_known_as", rc_rule_other_name(rule), to);
     write_member("layer", rc_layer_name(rule->layer), to);
     write_member("level", rc_level_name(rule->level), to);
-    write_member("releases", *rule->range ? rule->range : "all", to);
+    write_member("releases", rc_rule_releases(rule, releases), to);
     write_member("settings", rule->fields, to);
     write_member("reason", rule->reason, to);
     write_member("fix", rule->fix, to);
-    write_member("source", *rule->raises ? rc_rule_source(rule, source, sizeof source) : NULL,
+    write_member("source",
+                 rule->effect != RC_EFFECT_ACCEPTS ? rc_rule_source(rule, source, sizeof source)
+                                                   : NULL,
                  to);
     write_member("bad", example ? example->bad : NULL, to);
     write_member("good", example ? example->good : NULL, to);

@@ -84,8 +84,10 @@ static rc_code list_labels(rc_arena *mem, rc_table **out, rc_error *err)
 {
     static const rc_column columns[] = {{"label", NULL, RC_UNIT_TEXT},
                                         {"mechanism", NULL, RC_UNIT_TEXT},
+                                        {"since", NULL, RC_UNIT_TEXT},
+                                        {"needs", NULL, RC_UNIT_TEXT},
                                         {"region", NULL, RC_UNIT_TEXT}};
-    RC_TRY(rc_table_make(mem, "labels", "Recompute labels", columns, 3, out, err));
+    RC_TRY(rc_table_make(mem, "labels", "Recompute labels", columns, 5, out, err));
     for (int i = 0; i < RC_LABEL_COUNT; i++) {
         const rc_label_facts *label = rc_label_find_facts((rc_label)i);
         rc_cell *row;
@@ -93,7 +95,9 @@ static rc_code list_labels(rc_arena *mem, rc_table **out, rc_error *err)
         row[0] = rc_cell_text(label->name);
         row[1] = rc_cell_text(label->mechanism == RC_MECHANISM_DISCARD ? "output discard"
                                                                        : "checkpoint");
-        row[2] = rc_cell_text(label->help);
+        row[2] = rc_cell_text(rc_release_name(label->since));
+        row[3] = rc_cell_text(rc_label_need_words(label->needs));
+        row[4] = rc_cell_text(label->help);
     }
     return RC_OK;
 }

@@ -12,6 +12,7 @@
 #include <recompute/doc.h>
 #include <recompute/error.h>
 #include <recompute/finding.h>
+#include <recompute/release.h>
 #include <recompute/table.h>
 
 #include <stdio.h>
@@ -28,18 +29,40 @@ typedef enum rc_layer {
 /* "core" "cli" "bridge" "build" "advice" */
 RC_API const char *rc_layer_name(rc_layer layer);
 
-enum { RC_RULE_ID_ROOM = 80 };
+enum { RC_RULE_ID_ROOM = 80, RC_RULE_RELEASES_ROOM = 16 };
 
-/* A row of the table. */
+/* What the framework does where a rule fires. */
+typedef enum rc_effect {
+    RC_EFFECT_RAISES,
+    RC_EFFECT_WARNS,
+    RC_EFFECT_LOGS,
+    RC_EFFECT_SETS,
+    RC_EFFECT_EXITS,
+    RC_EFFECT_HANGS,
+    RC_EFFECT_IGNORES,
+    RC_EFFECT_CLAMPS,
+    /* without a word */
+    RC_EFFECT_ACCEPTS
+} rc_effect;
+
+/* A row of the table, with its words. */
 typedef struct rc_rule_facts {
-    const char *name; /* as in C: words joined by _ */
+    /* as in C: words joined by _ */
+    const char *name;
     rc_layer layer;
     rc_level level;
-    const char *range;  /* releases of Megatron Core: "0.16-", "0.15-0.15", "" for all */
-    const char *fields; /* the settings at fault, most blamed first, split by spaces */
-    const char *raises; /* "ValueError TC 1903": what happens, and where */
+    rc_effect effect;
+    /* what is raised, or NULL */
+    const char *exception;
+    /* of Megatron Core, both included */
+    rc_release first, last;
+    /* the settings at fault, most blamed first, split by spaces */
+    const char *fields;
+    /* a file of the framework and its lines; "" where the rule is ours */
+    const char *where;
     const char *reason;
-    const char *fix; /* overrides, then " | " and words; either part may be empty */
+    /* overrides, then " | " and words; either part may be empty */
+    const char *fix;
 } rc_rule_facts;
 
 /* The rows of the table: how many, and the i-th, NULL past the last. */
@@ -57,8 +80,10 @@ RC_API const char *rc_rule_id(const rc_rule_facts *rule, char buf[RC_RULE_ID_ROO
 /* "ValueError, megatron/core/transformer/transformer_config.py 1903", cut to `room` bytes with its NUL; ""
  * where the rule is ours. Returns buf. */
 RC_API const char *rc_rule_source(const rc_rule_facts *rule, char *buf, size_t room);
-/* The exception a rejection raises ("ValueError"), in buf; NULL where the rule raises none. */
-RC_API const char *rc_rule_exception(const rc_rule_facts *rule, char buf[RC_RULE_ID_ROOM]);
+/* The exception a rejection raises ("ValueError"); NULL where the rule raises none, or rejects nothing. */
+RC_API const char *rc_rule_exception(const rc_rule_facts *rule);
+/* "0.16-", "0.15-0.15", "-0.14" or "all", in buf or a constant. */
+RC_API const char *rc_rule_releases(const rc_rule_facts *rule, char buf[RC_RULE_RELEASES_ROOM]);
 
 typedef enum rc_check_target {
     RC_CHECK_CORE,        /* the config classes alone */

@@ -29,6 +29,7 @@
 #include <recompute/plan.h>
 #include <recompute/policy.h>
 #include <recompute/read.h>
+#include <recompute/release.h>
 #include <recompute/report.h>
 #include <recompute/schedule.h>
 #include <recompute/snapshot.h>

@@ -10,9 +10,12 @@
 
 #include <string.h>
 
+/* A word of the config class itself. */
 static bool is_framework_warning(const rc_hit *hit)
 {
-    return strncmp(rc_rule_at(hit->rule)->name, "warn_", 5) == 0;
+    const rc_rule_facts *rule = rc_rule_at(hit->rule);
+    return rule->layer == RC_LAYER_CORE &&
+           (rule->effect == RC_EFFECT_WARNS || rule->effect == RC_EFFECT_LOGS);
 }
 
 /* --- what the framework leaves */
@@ -58,7 +61,7 @@ static bool is_equal(const rc_doc *a, const rc_doc *b)
 /* Before 0.18 the graphs' modules were their scope. */
 static bool is_named_scope(const rc_checking *checking, rc_checked_field field)
 {
-    return field == RC_CHECKED_cuda_graph_modules && !SINCE("0.18");
+    return field == RC_CHECKED_cuda_graph_modules && !SINCE(0_18);
 }
 
 /* "full", the default, and null mean an empty list, so a change from one to the other is none; and
@@ -89,17 +92,17 @@ static rc_code add_effective(const rc_checking *checking, rc_check *check, rc_er
     RC_TRY(rc_doc_new(checking->mem, RC_DOC_MAP, RC_NOWHERE, &effective, err));
     RC_TRY(rc_doc_new(checking->mem, RC_DOC_MAP, RC_NOWHERE, &other, err));
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        RC_TRY(add_copy(effective, rc_checked_field_find(own[i])->name, checking->at[own[i]],
+        RC_TRY(add_copy(effective, rc_checked_find(own[i])->name, checking->at[own[i]],
                         checking->mem, err));
-    for (int i = 0; i < RC_CHECKED_CLASS_COUNT; i++) {
-        bool is_left_out = false;
+    for (int i = 0; i < RC_CHECKED_COUNT; i++) {
+        const rc_checked_facts *field = rc_checked_find((rc_checked_field)i);
+        bool is_left_out = field->owner == RC_OWNER_OTHER;
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
             is_left_out = is_left_out || i == (int)own[k];
         for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++)
             is_left_out = is_left_out || i == (int)left_out[k];
-        const rc_checked_field_facts *field = rc_checked_field_find((rc_checked_field)i);
         bool is_scope = is_named_scope(checking, (rc_checked_field)i);
-        if (!is_left_out && (is_scope || SINCE(field->since)) &&
+        if (!is_left_out && (is_scope || checking->release >= field->since) &&
             is_changed(checking, (rc_checked_field)i))
             RC_TRY(add_copy(other, is_scope ? "cuda_graph_scope" : field->name, checking->at[i],
                             checking->mem, err));
@@ -141,13 +144,14 @@ static bool is_said_better(const rc_checking *checking, rc_rule rule)
     return false;
 }
 
-/* A default that turns into what it means is nobody's news. */
+/* A default that turns into what it means is not worth a word. */
 static bool is_news(const rc_checking *checking, const rc_hit *hit)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
     if (is_said_better(checking, hit->rule))
         return false;
-    return strncmp(rule->name, "set_", 4) != 0 || rc_say_is_given(checking, rule);
+    bool is_change = rule->layer == RC_LAYER_CORE && rule->effect == RC_EFFECT_SETS;
+    return !is_change || rc_say_is_given(checking, hit->rule);
 }
 
 /* Errors first, in the order they would be raised; then what else was said. */
@@ -171,18 +175,16 @@ static rc_code add_findings(const rc_checking *checking, rc_check *check, rc_err
     return RC_OK;
 }
 
-static rc_code add_exception(const rc_checking *checking, rc_check *check, rc_error *err)
+static void add_exception(const rc_checking *checking, rc_check *check)
 {
-    char exception[RC_RULE_ID_ROOM];
     size_t i = 0;
     if (check->is_accepted)
-        return RC_OK;
+        return;
     while (rc_say_level(checking, &checking->hits[i]) != RC_LEVEL_ERROR)
         i++; /* the first finding */
     check->exception = checking->hits[i].exception;
-    if (check->exception || !rc_rule_exception(check->rules[0], exception))
-        return RC_OK;
-    return rc_arena_printf(checking->mem, &check->exception, err, "%s", exception);
+    if (!check->exception)
+        check->exception = rc_rule_exception(check->rules[0]);
 }
 
 static rc_code make_check(rc_checking *checking, rc_arena *mem, rc_check **out, rc_error *err)
@@ -190,7 +192,7 @@ static rc_code make_check(rc_checking *checking, rc_arena *mem, rc_check **out, 
     rc_check *check;
     RC_TRY(RC_NEW(mem, &check, 1, err));
     RC_TRY(add_findings(checking, check, err));
-    RC_TRY(add_exception(checking, check, err));
+    add_exception(checking, check);
     RC_TRY(add_effective(checking, check, err));
     *out = check;
     return RC_OK;
@@ -204,10 +206,10 @@ static rc_code set_options(rc_checking *checking, const rc_check_options *option
     const char *megatron = options->megatron ? options->megatron : "main";
     const char *te = options->transformer_engine ? options->transformer_engine : "999";
     if (!rc_release_find(megatron, &checking->release))
-        return RC_FAIL(
-            err, RC_E_INPUT, RC_NOWHERE,
-            "no release of Megatron Core is called %.60s; known are 0.9 to 0.19 and main",
-            megatron);
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "no release of Megatron Core is called %.60s; known are %s to %s and %s",
+                       megatron, rc_release_name(RC_RELEASE_0_9),
+                       rc_release_name(RC_RELEASE_main - 1), rc_release_name(RC_RELEASE_main));
     if (!rc_te_find(te, &checking->te))
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
                        "%.60s is no version of Transformer Engine; write it like 2.9.0", te);
@@ -229,21 +231,16 @@ static bool is_mla_class(const rc_config *cfg)
     return cfg->multi_latent_attention && !rc_bridge_is_plain_provider(cfg);
 }
 
-/* Members of the MLA class alone. A launcher does not hand them to the other one. */
-static bool is_of_other_class(const rc_checking *checking, rc_checked_field field)
-{
-    return checking->is_call && !checking->is_mla &&
-           (field == RC_CHECKED_rope_type || field == RC_CHECKED_cache_mla_latents);
-}
-
 /* A keyword that the class does not have: Python refuses the call before any check. */
 static void refuse_later_fields(rc_checking *checking)
 {
-    for (int i = 0; i < RC_CHECKED_CLASS_COUNT; i++) {
-        const rc_checked_field_facts *field = rc_checked_field_find((rc_checked_field)i);
-        if (checking->is_given[i] &&
-            (!rc_release_is_at_least(checking->release, field->since) ||
-             is_of_other_class(checking, (rc_checked_field)i)))
+    for (int i = 0; i < RC_CHECKED_COUNT; i++) {
+        const rc_checked_facts *field = rc_checked_find((rc_checked_field)i);
+        /* a launcher does not hand them to the other class */
+        bool is_elsewhere =
+            field->owner == RC_OWNER_MLA && checking->is_call && !checking->is_mla;
+        if (field->owner != RC_OWNER_OTHER && checking->is_given[i] &&
+            (checking->release < field->since || is_elsewhere))
             rc_checking_raise(checking, RC_RULE_field_not_in_release, field->name);
     }
 }
@@ -260,8 +257,8 @@ rc_code rc_check_make_core(const rc_doc *fields, bool is_mla, const rc_check_opt
     checking->framework = RC_FRAMEWORK_CORE;
     checking->is_call = true;
     for (const rc_doc *node = fields->child; node; node = node->next) {
-        rc_checked_field field = rc_checked_field_named(node->key);
-        if (field >= RC_CHECKED_CLASS_COUNT)
+        rc_checked_field field = rc_checked_find_name(node->key);
+        if (field == RC_CHECKED_COUNT || rc_checked_find(field)->owner == RC_OWNER_OTHER)
             continue;
         checking->at[field] = checking->given[field] = checking->written[field] = node;
         checking->is_given[field] = true;

@@ -11,25 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const rc_checked_field_facts fields[RC_CHECKED_COUNT] = {
-#define RC_CHECKED(name, dflt, since) {#name, dflt, since, RC_FIELD_##name},
-#include "defs/checked_fields.def"
-#undef RC_CHECKED
-};
-
-const rc_checked_field_facts *rc_checked_field_find(rc_checked_field field)
-{
-    return &fields[field];
-}
-
-rc_checked_field rc_checked_field_named(const char *name)
-{
-    for (int i = 0; i < RC_CHECKED_COUNT; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return (rc_checked_field)i;
-    return RC_CHECKED_COUNT;
-}
-
 /* --- asking */
 
 bool rc_checking_is_on(const rc_checking *checking, rc_checked_field field)
@@ -229,24 +210,24 @@ bool rc_checking_is_selective(const rc_checking *checking)
     return IS(recompute_granularity, "selective");
 }
 
-bool rc_checking_need_label(rc_checking *checking, const char *label)
+bool rc_checking_need_label(rc_checking *checking, rc_label label)
 {
-    if (!SINCE("0.12")) /* selective meant one thing */
-        return rc_checking_is_selective(checking) && strcmp(label, "core_attn") == 0;
-    return rc_checking_is_selective(checking) && IN(recompute_modules, label);
+    if (!SINCE(0_12)) /* selective meant one thing */
+        return rc_checking_is_selective(checking) && label == RC_LABEL_core_attn;
+    return rc_checking_is_selective(checking) &&
+           IN(recompute_modules, rc_label_find_facts(label)->name);
+}
+
+bool rc_checking_knows_label(const rc_checking *checking, const char *name)
+{
+    rc_label label;
+    return rc_label_find(name, &label) &&
+           checking->release >= rc_label_find_facts(label)->since;
 }
 
 bool rc_checking_is_full(const rc_checking *checking)
 {
     return IS(recompute_granularity, "full");
-}
-
-bool rc_checking_is_delta_net(const rc_checking *checking)
-{
-    if (!SINCE("main"))
-        return IS(experimental_attention_variant, "gated_delta_net");
-    return IS(experimental_attention_variant, "gdn") ||
-           IS(experimental_attention_variant, "gdn2");
 }
 
 bool rc_checking_has_graphs(const rc_checking *checking)
@@ -259,31 +240,6 @@ bool rc_checking_need_expandable_segments(rc_checking *checking)
     const char *const mark = "expandable_segments:True";
     return (!IS_NULL(pytorch_cuda_alloc_conf) && IN(pytorch_cuda_alloc_conf, mark)) ||
            (!IS_NULL(pytorch_alloc_conf) && IN(pytorch_alloc_conf, mark));
-}
-
-bool rc_checking_is_hybrid(const rc_checking *checking)
-{
-    return !IS_NULL(hybrid_override_pattern) || !IS_NULL(hybrid_layer_pattern);
-}
-
-bool rc_checking_has_own_split(const rc_checking *checking)
-{
-    return !IS_NULL(num_layers_in_first_pipeline_stage) ||
-           !IS_NULL(num_layers_in_last_pipeline_stage) ||
-           !IS_NULL(pipeline_model_parallel_layout) || rc_checking_is_hybrid(checking);
-}
-
-bool rc_checking_has_own_norms(const rc_checking *checking)
-{
-    bool is_latent = ON(multi_latent_attention) && !checking->cfg->mla_down_proj_fusion;
-    return !IS(transformer_impl, "transformer_engine") || is_latent || ON(num_moe_experts) ||
-           !IS_NULL(experimental_attention_variant);
-}
-
-bool rc_checking_counts_ends(const rc_checking *checking)
-{
-    return ON(account_for_embedding_in_pipeline_split) ||
-           ON(account_for_loss_in_pipeline_split);
 }
 
 /* --- answering */
@@ -310,7 +266,8 @@ static void add_hit(rc_checking *checking, rc_hit hit)
 
 static bool is_in_release(const rc_checking *checking, rc_rule rule)
 {
-    return rc_release_is_in(checking->release, rc_rule_at(rule)->range);
+    const rc_rule_facts *facts = rc_rule_at(rule);
+    return checking->release >= facts->first && checking->release <= facts->last;
 }
 
 /* Two checks of one rule (first and last stage, say) are one violation. */
@@ -343,7 +300,7 @@ void rc_checking_crash(rc_checking *checking, rc_rule rule, const char *exceptio
 
 void rc_checking_crash_at(rc_checking *checking, rc_rule rule, rc_checked_field field)
 {
-    rc_checking_raise(checking, rule, rc_checked_field_find(field)->name);
+    rc_checking_raise(checking, rule, rc_checked_find(field)->name);
 }
 
 void rc_checking_warn(rc_checking *checking, rc_rule rule)
@@ -542,10 +499,11 @@ rc_code rc_checking_make(rc_arena *mem, bool is_mla, rc_checking **out, rc_error
     rc_checking *checking = *out;
     checking->mem = mem;
     checking->is_mla = is_mla;
-    checking->release = RC_RELEASE_MAIN;
+    checking->release = RC_RELEASE_main;
     for (int i = 0; i < RC_CHECKED_COUNT; i++) {
         bool is_switched = is_mla && i == RC_CHECKED_multi_latent_attention;
-        RC_TRY(make_default(mem, is_switched ? "true" : fields[i].dflt, &checking->at[i], err));
+        RC_TRY(make_default(mem, is_switched ? "true" : rc_checked_default((rc_checked_field)i),
+                            &checking->at[i], err));
         checking->given[i] = checking->written[i] = checking->at[i];
     }
     return RC_OK;

@@ -10,33 +10,17 @@
  * A rule function reads `checking` and calls RAISE, WARN or a rc_checking_set_; after a RAISE Megatron
  * has stopped, but the functions go on, so that every violation is reported.
  *
- * above  rule.h, release.h; every file of rules stands on this one
+ * above  rule.h, te.h; every file of rules stands on this one
  */
 #ifndef RC_CHECK_CHECKING_H
 #define RC_CHECK_CHECKING_H
 
-#include "check/release.h"
 #include "check/rule.h"
+#include "check/te.h"
 
 #include <recompute/config.h>
 #include <recompute/doc.h>
-
-typedef enum rc_checked_field {
-#define RC_CHECKED(name, dflt, since) RC_CHECKED_##name,
-#include "defs/checked_fields.def"
-#undef RC_CHECKED
-    RC_CHECKED_COUNT
-} rc_checked_field;
-/* Fields from here on are no members of the config classes. */
-#define RC_CHECKED_CLASS_COUNT RC_CHECKED_checkpoint_activations
-
-typedef struct rc_checked_field_facts {
-    const char *name, *dflt, *since;
-    rc_field field; /* the same setting in an rc_config */
-} rc_checked_field_facts;
-const rc_checked_field_facts *rc_checked_field_find(rc_checked_field field);
-/* RC_CHECKED_COUNT when the class has no such field */
-rc_checked_field rc_checked_field_named(const char *name);
+#include <recompute/label.h>
 
 /* One firing of a rule. */
 typedef struct rc_hit {
@@ -90,61 +74,53 @@ typedef struct rc_checking {
 } rc_checking;
 
 /* --- asking */
-bool rc_checking_is_on(const rc_checking *checking,
-                       rc_checked_field field); /* Python's truth */
+/* Python's truth */
+bool rc_checking_is_on(const rc_checking *checking, rc_checked_field field);
 bool rc_checking_is_null(const rc_checking *checking, rc_checked_field field);
 bool rc_checking_is_text(const rc_checking *checking, rc_checked_field field, const char *text);
-bool rc_checking_need_item(rc_checking *checking, rc_checked_field field,
-                           const char *item); /* item in field */
+bool rc_checking_is_number(const rc_checking *checking, rc_checked_field field, double value);
+/* `is False` */
+bool rc_checking_is_false(const rc_checking *checking, rc_checked_field field);
 /* Given, or absent from a call: not left to a launcher or a recipe. */
 bool rc_checking_is_settled(const rc_checking *checking, rc_checked_field field);
-bool rc_checking_is_number(const rc_checking *checking, rc_checked_field field, double value);
-/* False, and a python_type_error, when the value is no number. */
-bool rc_checking_need_below(rc_checking *checking, rc_checked_field field, double limit);
-bool rc_checking_need_above(rc_checking *checking, rc_checked_field field, double limit);
-/* The number, or 0 with a python_type_error. */
-double rc_checking_need_number(rc_checking *checking, rc_checked_field field);
-/* False, and a python_type_error, when the value is no number. */
-bool rc_checking_need_numeric(rc_checking *checking, rc_checked_field field);
-bool rc_checking_is_false(const rc_checking *checking, rc_checked_field field); /* `is False` */
-/* The value can stand beside `*` and an int: a number, a text or a list. */
-bool rc_checking_need_countable(rc_checking *checking, rc_checked_field field);
-/* The value has a len(); false, and a python_type_error, where it has none. */
-bool rc_checking_need_sized(rc_checking *checking, rc_checked_field field);
-/* set(field): what is in it, letter by letter where it is a text; false, and a
- * python_type_error, when it cannot be one. */
-bool rc_checking_need_set(rc_checking *checking, rc_checked_field field);
+/* An item of what rc_checking_need_set has seen. */
 bool rc_checking_is_in_set(const rc_checking *checking, rc_checked_field field,
                            const char *item);
-/* a % b != 0; a python_zero_division (of `blame`) and false when b is 0. */
+bool rc_checking_is_selective(const rc_checking *checking);
+bool rc_checking_is_full(const rc_checking *checking);
+/* A label of this release. */
+bool rc_checking_knows_label(const rc_checking *checking, const char *name);
+/* By their impl or by the old switches. */
+bool rc_checking_has_graphs(const rc_checking *checking);
+
+/* --- asking what Python may refuse: false or 0 then, and a python_type_error or, dividing by 0, the rule
+ * `blame` */
+/* item in field */
+bool rc_checking_need_item(rc_checking *checking, rc_checked_field field, const char *item);
+/* a number */
+bool rc_checking_need_numeric(rc_checking *checking, rc_checked_field field);
+double rc_checking_need_number(rc_checking *checking, rc_checked_field field);
+bool rc_checking_need_below(rc_checking *checking, rc_checked_field field, double limit);
+bool rc_checking_need_above(rc_checking *checking, rc_checked_field field, double limit);
+/* what can stand beside `*` and an int: a number, a text or a list */
+bool rc_checking_need_countable(rc_checking *checking, rc_checked_field field);
+/* len(field) */
+bool rc_checking_need_sized(rc_checking *checking, rc_checked_field field);
+/* set(field): what is in it, letter by letter where it is a text */
+bool rc_checking_need_set(rc_checking *checking, rc_checked_field field);
+/* a % b != 0 */
 bool rc_checking_need_rest(rc_checking *checking, double a, double b, rc_rule blame);
-/* The same of two settings; false, and a python_type_error, when one is no number. */
+/* The same of two settings. */
 bool rc_checking_need_uneven(rc_checking *checking, rc_checked_field a, rc_checked_field b,
                              rc_rule blame);
-/* a // b is only computed: what it raises, as above. */
+/* a // b is only computed. */
 void rc_checking_need_quotient(rc_checking *checking, rc_checked_field a, rc_checked_field b,
                                rc_rule blame);
-bool rc_checking_is_selective(const rc_checking *checking);
-bool rc_checking_need_label(rc_checking *checking,
-                            const char *label); /* selective and in the list */
-bool rc_checking_is_every_layer_moe(const rc_checking *checking); /* by moe_layer_freq alone */
-bool rc_checking_is_full(const rc_checking *checking);
-bool rc_checking_knows_label(const rc_checking *checking,
-                             const char *name); /* of this release */
-bool rc_checking_is_delta_net(
-    const rc_checking *checking); /* gated_delta_net until 0.19, then gdn and gdn2 */
-bool rc_checking_has_graphs(
-    const rc_checking *checking); /* by their impl or by the old switches */
+/* Recompute is selective and the label in its list. */
+bool rc_checking_need_label(rc_checking *checking, rc_label label);
 /* A part of a layer ("attn", "mlp"): by its name, with the whole layer, or with the iteration. */
 bool rc_checking_need_captured(rc_checking *checking, const char *module);
 bool rc_checking_need_expandable_segments(rc_checking *checking);
-bool rc_checking_is_hybrid(const rc_checking *checking); /* layers by a pattern */
-/* First or last stage, layout or hybrid pattern: layers are not dealt out evenly. */
-bool rc_checking_has_own_split(const rc_checking *checking);
-/* Some norm is a module, which the label layernorm finds: in the local implementation, in MLA and before
- * MoE layers. Not for a call. */
-bool rc_checking_has_own_norms(const rc_checking *checking);
-bool rc_checking_counts_ends(const rc_checking *checking); /* embedding or loss as a layer */
 
 /* --- answering */
 void rc_checking_raise(rc_checking *checking, rc_rule rule, const char *item);
@@ -191,14 +167,14 @@ void rc_checking_list_add_all(rc_checking *checking, rc_doc *list, const rc_doc 
 #define ABOVE(field, limit) rc_checking_need_above(checking, RC_CHECKED_##field, limit)
 #define NUMBER(field) rc_checking_need_number(checking, RC_CHECKED_##field)
 #define NEED_NUMERIC(field) rc_checking_need_numeric(checking, RC_CHECKED_##field)
-#define RECOMPUTES(label) rc_checking_need_label(checking, label)
+#define RECOMPUTES(label) rc_checking_need_label(checking, RC_LABEL_##label)
 #define RAISE(rule) rc_checking_raise(checking, RC_RULE_##rule, NULL)
 #define RAISE_ITEM(rule, item) rc_checking_raise(checking, RC_RULE_##rule, item)
 #define WARN_ITEM(rule, item) rc_checking_warn_item(checking, RC_RULE_##rule, item)
 #define WARN_HERE(rule, item, ...)                                                             \
     rc_checking_warn_here(checking, RC_RULE_##rule, item, __VA_ARGS__)
 #define WARN(rule) rc_checking_warn(checking, RC_RULE_##rule)
-#define SINCE(release_name) rc_release_is_at_least(checking->release, release_name)
+#define SINCE(name) (checking->release >= RC_RELEASE_##name)
 
 /* An empty state with the class defaults, of the newest release. */
 RC_MUST_CHECK

@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-/* Every setting that a rule reads is a field of the configuration, by the same name. */
-static const rc_field field_of[RC_CHECKED_COUNT] = {
-#define RC_CHECKED(name, dflt, since) RC_FIELD_##name,
-#include "defs/checked_fields.def"
-#undef RC_CHECKED
-};
-
 static rc_code make_list(const rc_strings *list, const rc_doc *node, rc_arena *mem, rc_doc *out,
                          rc_error *err)
 {
@@ -94,7 +87,7 @@ static rc_code make_value(const rc_config *cfg, rc_field field, rc_arena *mem,
     return origin->is_null ? RC_OK : fill_typed(at, type, origin->node, mem, value, err);
 }
 
-/* An untouched default is the class's own, which checked_fields.def knows; Megatron-LM hands over
+/* An untouched default is the class's own, which rc_checked_default knows; Megatron-LM hands over
  * defaults of its arguments. */
 static bool is_class_default(const rc_config *cfg, rc_field field)
 {
@@ -108,7 +101,7 @@ static void mark_late(rc_checking *checking, const rc_config *cfg)
     for (size_t i = 0; i < cfg->n_unknown; i++) {
         const rc_unknown_key *one = &cfg->unknown[i];
         rc_checked_field field = one->is_value
-                                     ? rc_checked_field_named(rc_field_find(one->field)->name)
+                                     ? rc_checked_find_name(rc_field_find(one->field)->name)
                                      : RC_CHECKED_COUNT;
         if (field != RC_CHECKED_COUNT)
             checking->is_late[field] = true;
@@ -119,7 +112,7 @@ rc_code rc_checking_fill(rc_checking *checking, const rc_config *cfg, rc_error *
 {
     mark_late(checking, cfg);
     for (int i = 0; i < RC_CHECKED_COUNT; i++) {
-        rc_field field = field_of[i];
+        rc_field field = rc_checked_find((rc_checked_field)i)->field;
         if (is_class_default(cfg, field))
             continue;
         RC_TRY(make_value(cfg, field, checking->mem, &checking->at[i], err));

@@ -1,7 +1,7 @@
-/* fix.c — "recompute_modules-=moe_act" and its like, worked out on the values at hand.
+/* fix.c — a rule's changes, worked out on the values at hand. Changes of one field add up: two removals give
+ * one list.
  *
- * A row writes `field=value`, `field-=item` and `field+=item`; `$` stands for the list entry at
- * fault. Changes of one field add up: two removals give one list.
+ * above  checking.c
  */
 #include "check/fix.h"
 
@@ -10,60 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The row's column; a model without experts needs no more of them. */
-static const char *find_fix(const rc_checking *checking, rc_rule rule)
-{
-    static const struct {
-        rc_rule rule;
-        const char *fix;
-    } of_dense[] = {
-        {RC_RULE_moe_act_recompute_needs_grouped_gemm,
-         "recompute_modules-=moe_act | or experts with moe_grouped_gemm=true"},
-        {RC_RULE_graph_moe_preprocess_needs_moe_router,
-         "cuda_graph_modules-=moe_preprocess | which goes with moe_router, in models with experts"},
-    };
-    for (size_t i = 0; i < sizeof of_dense / sizeof *of_dense && !ON(num_moe_experts); i++)
-        if (of_dense[i].rule == rule)
-            return of_dense[i].fix;
-    return rc_rule_at(rule)->fix;
-}
-
 const char *rc_fix_words(const rc_checking *checking, rc_rule rule)
 {
-    const char *bar = strstr(find_fix(checking, rule), " | ");
-    return bar ? bar + 3 : NULL;
-}
-
-typedef struct fix_word {
-    rc_checked_field field;
-    char op; /* '=' '-' '+' */
-    const char *value;
-    size_t n;
-} fix_word;
-
-static bool next_word(const char **at, const char *end, fix_word *word)
-{
-    char name[80];
-    while (*at < end) {
-        size_t n = strcspn(*at, " ");
-        const char *equals = memchr(*at, '=', n);
-        const char *start = *at;
-        *at += n + ((*at)[n] == ' ');
-        if (!equals || equals == start)
-            continue;
-        word->op = equals[-1] == '-' || equals[-1] == '+' ? equals[-1] : '=';
-        size_t n_name = (size_t)(equals - start) - (word->op != '=');
-        if (n_name >= sizeof name)
-            continue;
-        memcpy(name, start, n_name);
-        name[n_name] = '\0';
-        word->field = rc_checked_field_named(name);
-        word->value = equals + 1;
-        word->n = (size_t)(start + n - word->value);
-        if (word->field != RC_CHECKED_COUNT)
-            return true;
-    }
-    return false;
+    return rc_rule_words(rule, ON(num_moe_experts));
 }
 
 static rc_code add_item(rc_arena *mem, rc_doc *list, const char *text, size_t n, rc_where where,
@@ -73,12 +22,13 @@ static rc_code add_item(rc_arena *mem, rc_doc *list, const char *text, size_t n,
     return rc_doc_add_string(mem, list, NULL, where, text, n, &item, err);
 }
 
-static rc_code make_value(rc_arena *mem, const fix_word *word, rc_doc **out, rc_error *err)
+static rc_code make_value(rc_arena *mem, const char *text, rc_doc **out, rc_error *err)
 {
-    bool is_list = word->n >= 2 && word->value[0] == '[';
+    size_t n_text = strlen(text);
+    bool is_list = text[0] == '[';
     RC_TRY(rc_doc_new(mem, is_list ? RC_DOC_LIST : RC_DOC_STRING, RC_NOWHERE, out, err));
     if (is_list) {
-        const char *at = word->value + 1, *end = word->value + word->n - 1;
+        const char *at = text + 1, *end = text + n_text - 1;
         while (at < end) {
             size_t n = strcspn(at, ",]");
             RC_TRY(add_item(mem, *out, at, n, RC_NOWHERE, err));
@@ -86,8 +36,8 @@ static rc_code make_value(rc_arena *mem, const fix_word *word, rc_doc **out, rc_
         }
         return RC_OK;
     }
-    RC_TRY(rc_arena_copy(mem, word->value, word->n, &(*out)->text, err));
-    (*out)->n_bytes = word->n;
+    (*out)->text = text;
+    (*out)->n_bytes = n_text;
     rc_doc_resolve_scalar(*out);
     return RC_OK;
 }
@@ -143,21 +93,19 @@ static rc_code copy_items(const rc_checking *checking, const rc_doc *from, const
 }
 
 /* The list at hand without the item, or with it. */
-static rc_code change_list(const rc_checking *checking, const fix_word *word, const rc_hit *hit,
-                           const rc_doc *now, rc_doc **out, rc_error *err)
+static rc_code change_list(const rc_checking *checking, const rc_change *change,
+                           const rc_hit *hit, const rc_doc *now, rc_doc **out, rc_error *err)
 {
-    bool is_item = word->n == 1 && *word->value == '$', is_removal = word->op == '-';
+    bool is_removal = change->op == '-';
     bool has_meaning = hit->rule == RC_RULE_recompute_module_unknown;
-    const char *name = hit->item ? hit->item : "";
-    if (!is_item)
-        RC_TRY(rc_arena_copy(checking->mem, word->value, word->n, &name, err));
+    const char *item = hit->item ? hit->item : "", *name = change->value ? change->value : item;
     RC_TRY(rc_doc_new(checking->mem, RC_DOC_LIST, RC_NOWHERE, out, err));
     if (now->kind == RC_DOC_LIST)
         RC_TRY(
             copy_items(checking, now->child, is_removal ? name : NULL, has_meaning, *out, err));
     else if (is_removal && has_meaning)
         RC_TRY(add_meant(checking, name, *out, err));
-    if (word->op == '+' && !has_item(*out, name, strlen(name)))
+    if (change->op == '+' && !has_item(*out, name, strlen(name)))
         RC_TRY(add_item(checking->mem, *out, name, strlen(name), RC_NOWHERE, err));
     return RC_OK;
 }
@@ -186,22 +134,22 @@ static rc_doc *find_child(rc_doc *map, const char *key)
     return NULL;
 }
 
-/* A later word of the same field starts from what the earlier made of it. */
-static rc_code add_change(const rc_checking *checking, const fix_word *word, const rc_hit *hit,
-                          rc_doc *map, rc_error *err)
+/* A later change of the same field starts from what the earlier made of it. */
+static rc_code add_change(const rc_checking *checking, const rc_change *change,
+                          const rc_hit *hit, rc_doc *map, rc_error *err)
 {
-    const char *key = rc_checked_field_find(word->field)->name;
+    const char *key = rc_checked_find(change->field)->name;
     rc_doc *before = find_child(map, key), *value;
-    const rc_doc *now = before ? before : checking->given[word->field];
+    const rc_doc *now = before ? before : checking->given[change->field];
     /* an unset list has come to mean [core_attn], but only where labels are read */
-    if (!before && now->kind == RC_DOC_NULL && word->op != '=' &&
+    if (!before && now->kind == RC_DOC_NULL && change->op != '=' &&
         rc_checking_is_selective(checking))
-        now = checking->at[word->field];
-    if (word->op == '=')
-        RC_TRY(make_value(checking->mem, word, &value, err));
+        now = checking->at[change->field];
+    if (change->op == '=')
+        RC_TRY(make_value(checking->mem, change->value, &value, err));
     else
-        RC_TRY(change_list(checking, word, hit, now, &value, err));
-    if (!before && is_same(value, checking->given[word->field]))
+        RC_TRY(change_list(checking, change, hit, now, &value, err));
+    if (!before && is_same(value, checking->given[change->field]))
         return RC_OK;
     if (!before) {
         rc_doc_add(map, key, RC_NOWHERE, value);
@@ -238,7 +186,7 @@ static rc_code settle_scope(const rc_checking *checking, rc_doc *map, rc_error *
     if (!modules || checking->given[RC_CHECKED_cuda_graph_scope]->kind == RC_DOC_NULL ||
         find_child(map, "cuda_graph_scope"))
         return RC_OK;
-    if (!SINCE("0.18")) {
+    if (!SINCE(0_18)) {
         modules->key = "cuda_graph_scope";
         return RC_OK;
     }
@@ -250,14 +198,12 @@ static rc_code settle_scope(const rc_checking *checking, rc_doc *map, rc_error *
 rc_code rc_fix_make(const rc_checking *checking, const rc_hit *hit, const rc_doc **out,
                     rc_error *err)
 {
-    const char *at = find_fix(checking, hit->rule), *bar = strstr(at, " | ");
-    const char *end = bar ? bar : at + strlen(at);
+    const rc_change *change = rc_rule_changes(hit->rule, ON(num_moe_experts));
     rc_doc *map;
-    fix_word word;
     *out = NULL;
     RC_TRY(rc_doc_new(checking->mem, RC_DOC_MAP, RC_NOWHERE, &map, err));
-    while (next_word(&at, end, &word))
-        RC_TRY(add_change(checking, &word, hit, map, err));
+    for (; change->field != RC_CHECKED_COUNT; change++)
+        RC_TRY(add_change(checking, change, hit, map, err));
     RC_TRY(settle_labels(checking, map, err));
     RC_TRY(settle_scope(checking, map, err));
     if (map->child)

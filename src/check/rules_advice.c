@@ -3,6 +3,7 @@
  */
 #include "check/advice.h"
 #include "check/layers.h"
+#include "check/model.h"
 
 static bool lists_labels(const rc_checking *checking)
 {
@@ -50,15 +51,15 @@ static void distributed_saved(rc_checking *checking)
 static void adapters(rc_checking *checking)
 {
     bool is_skipping = (ON(fp8) || ON(fp4)) && IS(recompute_method, "block");
-    bool is_patched = SINCE("main") && !rc_checking_is_hybrid(checking);
+    bool is_patched = SINCE(main) && !rc_model_is_hybrid(checking);
     if (!ON(peft))
         return;
     if (rc_checking_is_full(checking) && is_skipping)
         WARN(block_window_shifts);
     else if (rc_checking_is_full(checking) && !is_patched)
         WARN(lora_full_recompute_no_input_grad);
-    else if (RECOMPUTES("core_attn") || RECOMPUTES("mlp") || RECOMPUTES("moe") ||
-             RECOMPUTES("shared_experts"))
+    else if (RECOMPUTES(core_attn) || RECOMPUTES(mlp) || RECOMPUTES(moe) ||
+             RECOMPUTES(shared_experts))
         WARN(lora_selective_no_input_grad);
 }
 

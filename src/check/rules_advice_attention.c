@@ -3,7 +3,7 @@
 
 static bool is_attention_replayed(rc_checking *checking)
 {
-    return rc_checking_is_full(checking) || RECOMPUTES("core_attn");
+    return rc_checking_is_full(checking) || RECOMPUTES(core_attn);
 }
 
 /* Without a fused kernel: the scores, and keys and values repeated to all heads. */
@@ -22,7 +22,7 @@ static void scores(rc_checking *checking, const rc_sizes *sizes)
  * queries it is copied when it is repeated. */
 static void pinned_values(rc_checking *checking, const rc_sizes *sizes)
 {
-    bool is_slice = !(sizes->groups < sizes->heads) || RECOMPUTES("core_attn");
+    bool is_slice = !(sizes->groups < sizes->heads) || RECOMPUTES(core_attn);
     if (!IS(transformer_impl, "local") || !rc_sizes_slices_value(checking) ||
         rc_checking_is_full(checking) || rc_sizes_has_fused_attention(checking) || !is_slice)
         return;
@@ -56,7 +56,7 @@ static void whole_sequence(rc_checking *checking, const rc_sizes *sizes)
 /* The gathered projection is gone after attention, unless a checkpoint keeps a slice of it. */
 static void few_groups(rc_checking *checking, const rc_sizes *sizes)
 {
-    bool is_pinned = RECOMPUTES("core_attn") && !ON(fused_single_qkv_rope);
+    bool is_pinned = RECOMPUTES(core_attn) && !ON(fused_single_qkv_rope);
     double gathered = 2.0 * sizes->n_tokens * (sizes->a + 2.0 * sizes->g) * sizes->d;
     double held = is_pinned ? rc_sizes_on_stage(sizes, gathered) : gathered;
     char buf[32];

@@ -1,5 +1,6 @@
 /* rules_advice_labels.c — labels that find nothing to do, or do harm, in this model. */
 #include "check/advice.h"
+#include "check/model.h"
 
 static void core_attention_raises(rc_checking *checking, const rc_sizes *sizes)
 {
@@ -33,11 +34,11 @@ static void core_attention_frees(rc_checking *checking, const rc_sizes *sizes)
 /* What the label does is said once: nothing inside a graph, harm, or little good. */
 static void core_attention(rc_checking *checking, const rc_sizes *sizes)
 {
-    if (!RECOMPUTES("core_attn"))
+    if (!RECOMPUTES(core_attn))
         return;
     if (rc_advice_need_captured(checking, "attn"))
         WARN_ITEM(label_inside_graph, "core_attn");
-    else if (rc_sizes_has_fused_attention(checking) && !RECOMPUTES("mla_up_proj")) {
+    else if (rc_sizes_has_fused_attention(checking) && !RECOMPUTES(mla_up_proj)) {
         if (rc_sizes_slices_value(checking))
             core_attention_raises(checking, sizes);
         else
@@ -49,23 +50,23 @@ static void core_attention(rc_checking *checking, const rc_sizes *sizes)
 
 static void label_without_layer(rc_checking *checking)
 {
-    static const char *const moe_labels[] = {"moe", "moe_act", "shared_experts"};
-    for (size_t i = 0; i < sizeof moe_labels / sizeof *moe_labels; i++) {
-        bool is_shared = i == 2;
-        bool is_missing =
-            !ON(num_moe_experts) || (is_shared && IS_NULL(moe_shared_expert_intermediate_size));
-        if (is_missing && RECOMPUTES(moe_labels[i]))
-            WARN_ITEM(label_without_layer, moe_labels[i]);
+    for (rc_label label = 0; label < RC_LABEL_COUNT; label++) {
+        const rc_label_facts *facts = rc_label_find_facts(label);
+        bool is_of_experts = facts->needs == RC_LABEL_NEED_EXPERTS ||
+                             facts->needs == RC_LABEL_NEED_SHARED_EXPERTS;
+        if (is_of_experts && rc_checking_need_label(checking, label) &&
+            !rc_model_meets(checking, facts->needs))
+            WARN_ITEM(label_without_layer, facts->name);
     }
 }
 
 static void nested_labels(rc_checking *checking)
 {
-    if (!RECOMPUTES("moe") || !ON(num_moe_experts))
+    if (!RECOMPUTES(moe) || !ON(num_moe_experts))
         return;
-    if (RECOMPUTES("moe_act"))
+    if (RECOMPUTES(moe_act))
         WARN_ITEM(labels_nested_in_moe, "moe_act");
-    if (RECOMPUTES("shared_experts"))
+    if (RECOMPUTES(shared_experts))
         WARN_ITEM(labels_nested_in_moe, "shared_experts");
 }
 
@@ -77,7 +78,7 @@ static bool is_cp_copying(rc_checking *checking)
 
 static void up_projection(rc_checking *checking)
 {
-    if (!RECOMPUTES("mla_up_proj") || RECOMPUTES("core_attn"))
+    if (!RECOMPUTES(mla_up_proj) || RECOMPUTES(core_attn))
         return;
     if (is_cp_copying(checking) || rc_sizes_has_flash_batches(checking) ||
         (ON(fp8) && ON(fp8_dot_product_attention)))
@@ -87,7 +88,7 @@ static void up_projection(rc_checking *checking)
 /* Attention kernels with one head size pad the value to that of query and key. */
 static void padded_value(rc_checking *checking)
 {
-    if (!RECOMPUTES("mla_up_proj") || RECOMPUTES("core_attn") ||
+    if (!RECOMPUTES(mla_up_proj) || RECOMPUTES(core_attn) ||
         !(rc_sizes_has_flash_attention(checking) || rc_sizes_has_packed_samples(checking)) ||
         IS_NULL(qk_head_dim) || IS_NULL(qk_pos_emb_head_dim))
         return;
@@ -98,7 +99,7 @@ static void padded_value(rc_checking *checking)
 
 static void experts_activation(rc_checking *checking)
 {
-    if (!RECOMPUTES("moe_act") || !ON(num_moe_experts))
+    if (!RECOMPUTES(moe_act) || !ON(num_moe_experts))
         return;
     if (!ON(moe_grouped_gemm))
         WARN_ITEM(moe_act_sequential_mlp, "moe_act");
@@ -111,7 +112,7 @@ static void replayed_messages(rc_checking *checking, const rc_sizes *sizes)
 {
     double sent = 2.0 * sizes->n_outer * sizes->k * sizes->moe_width;
     char buf[32];
-    bool is_experts = RECOMPUTES("moe") || rc_checking_is_full(checking);
+    bool is_experts = RECOMPUTES(moe) || rc_checking_is_full(checking);
     bool is_any = rc_checking_is_full(checking) ||
                   (rc_checking_is_selective(checking) && ON(recompute_modules));
     if (is_experts && ON(num_moe_experts) && ABOVE(expert_model_parallel_size, 1)) {
@@ -131,10 +132,10 @@ static void captured_labels(rc_checking *checking)
 {
     if (ON(fp8) || ON(fp4))
         return;
-    if (RECOMPUTES("mlp") && rc_advice_need_captured(checking, "mlp"))
+    if (RECOMPUTES(mlp) && rc_advice_need_captured(checking, "mlp"))
         WARN_ITEM(label_inside_graph, "mlp");
-    if (RECOMPUTES("shared_experts") && (rc_advice_need_captured(checking, "moe") ||
-                                         rc_advice_need_captured(checking, "moe_router")))
+    if (RECOMPUTES(shared_experts) && (rc_advice_need_captured(checking, "moe") ||
+                                       rc_advice_need_captured(checking, "moe_router")))
         WARN_ITEM(label_inside_graph, "shared_experts");
 }
 
@@ -144,14 +145,14 @@ void rc_advice_labels(rc_checking *checking, const rc_sizes *sizes)
     replayed_messages(checking, sizes);
     label_without_layer(checking);
     nested_labels(checking);
-    if (RECOMPUTES("layernorm") && !rc_checking_has_own_norms(checking))
+    if (RECOMPUTES(layernorm) && !rc_model_has_work_for(checking, RC_LABEL_layernorm))
         WARN_ITEM(layernorm_fused_away, "layernorm");
     up_projection(checking);
     padded_value(checking);
     experts_activation(checking);
     captured_labels(checking);
-    if (RECOMPUTES("gdn_norm_out") && (ON(fp8) || ON(fp4)))
+    if (RECOMPUTES(gdn_norm_out) && (ON(fp8) || ON(fp4)))
         WARN_ITEM(gdn_norm_out_under_fp8, "gdn_norm_out");
-    if (RECOMPUTES("mhc") && IS_NULL(mhc_recompute_layer_num))
+    if (RECOMPUTES(mhc) && IS_NULL(mhc_recompute_layer_num))
         WARN(mhc_one_block);
 }

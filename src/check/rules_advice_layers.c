@@ -1,5 +1,6 @@
 /* rules_advice_layers.c — how many layers are recomputed, and how many wait in the pipeline. */
 #include "check/advice.h"
+#include "check/model.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,7 +12,7 @@ static double chunk_layers(rc_checking *checking)
     double n_chunks = NUMBER(pipeline_model_parallel_size);
     if (!IS_NULL(virtual_pipeline_model_parallel_size))
         n_chunks *= NUMBER(virtual_pipeline_model_parallel_size);
-    if (rc_checking_has_own_split(checking) || n_chunks < 1.0 ||
+    if (rc_model_has_own_split(checking) || n_chunks < 1.0 ||
         fmod(NUMBER(num_layers), n_chunks) > 0.0)
         return 0.0;
     return NUMBER(num_layers) / n_chunks;

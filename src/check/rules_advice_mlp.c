@@ -3,7 +3,7 @@
 
 static bool are_experts_replayed(rc_checking *checking)
 {
-    return rc_checking_is_full(checking) || RECOMPUTES("moe");
+    return rc_checking_is_full(checking) || RECOMPUTES(moe);
 }
 
 /* The gate's activation, the other half and, with experts, the product before its weight. */
@@ -12,11 +12,11 @@ static double unfused_parts(rc_checking *checking, const rc_sizes *sizes)
     double dense = 4.0 * sizes->n_tokens * sizes->f / sizes->t;
     double routed = 6.0 * rc_sizes_rows(sizes) * sizes->fe / sizes->et;
     double shared = 4.0 * sizes->n_tokens * sizes->fs / sizes->t, moe = 0.0;
-    if (!RECOMPUTES("moe") && !RECOMPUTES("moe_act"))
+    if (!RECOMPUTES(moe) && !RECOMPUTES(moe_act))
         moe += routed;
-    if (!RECOMPUTES("moe") && !RECOMPUTES("shared_experts"))
+    if (!RECOMPUTES(moe) && !RECOMPUTES(shared_experts))
         moe += shared;
-    return (RECOMPUTES("mlp") ? 0.0 : (1.0 - sizes->moe_share) * dense) +
+    return (RECOMPUTES(mlp) ? 0.0 : (1.0 - sizes->moe_share) * dense) +
            (sizes->moe_share > 0.0 ? sizes->moe_share * moe : 0.0);
 }
 

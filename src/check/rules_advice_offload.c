@@ -3,12 +3,15 @@
 
 #include <string.h>
 
+/* Some labels are names of offloaded modules too. */
 static void both_ways(rc_checking *checking)
 {
-    static const char *const both[] = {"core_attn", "moe_act", "gdp_qkv"};
-    for (size_t i = 0; i < sizeof both / sizeof *both; i++)
-        if (RECOMPUTES(both[i]) && IN(offload_modules, both[i]))
-            WARN_ITEM(recompute_and_offload_same_label, both[i]);
+    static const rc_label both[] = {RC_LABEL_core_attn, RC_LABEL_moe_act, RC_LABEL_gdp_qkv};
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        const char *name = rc_label_find_facts(both[i])->name;
+        if (rc_checking_need_label(checking, both[i]) && IN(offload_modules, name))
+            WARN_ITEM(recompute_and_offload_same_label, name);
+    }
 }
 
 /* The largest tensor that a module saves, in elements; 0 when unknown. */
@@ -49,7 +52,7 @@ static void fragments(rc_checking *checking)
 {
     bool is_known = !IS_NULL(pytorch_cuda_alloc_conf) || !IS_NULL(pytorch_alloc_conf);
     bool is_padded = ON(moe_pad_expert_input_to_capacity) || ON(moe_paged_stash);
-    if (is_known && !rc_checking_need_expandable_segments(checking) && RECOMPUTES("moe_act") &&
+    if (is_known && !rc_checking_need_expandable_segments(checking) && RECOMPUTES(moe_act) &&
         ON(num_moe_experts) && !is_padded && IS(cuda_graph_impl, "none"))
         WARN_ITEM(discarded_blocks_fragment, "moe_act");
 }

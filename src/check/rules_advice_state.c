@@ -1,5 +1,6 @@
 /* rules_advice_state.c — what no recompute frees: weights, optimizer, loss. */
 #include "check/advice.h"
+#include "check/model.h"
 
 #include <string.h>
 
@@ -20,8 +21,8 @@ static void tied_embeddings(rc_checking *checking, const rc_sizes *sizes)
     bool is_tied = (checking->is_given[RC_CHECKED_share_embeddings_and_output_weights] ||
                     checking->framework == RC_FRAMEWORK_MEGATRON_LM) &&
                    ON(share_embeddings_and_output_weights);
-    if (!is_tied || !(sizes->p > 1.0) || rc_checking_has_own_split(checking) ||
-        rc_checking_counts_ends(checking) || ON(peft))
+    if (!is_tied || !(sizes->p > 1.0) || rc_model_has_own_split(checking) ||
+        rc_model_counts_ends(checking) || ON(peft))
         return;
     double bytes = sizes->vocab * sizes->h / sizes->t * parameter_bytes(checking);
     char buf[32];

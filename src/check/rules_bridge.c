@@ -1,5 +1,6 @@
 /* rules_bridge.c — what Megatron Bridge refuses or changes before the config class looks. */
 #include "check/layers.h"
+#include "check/model.h"
 
 #include <string.h>
 
@@ -175,8 +176,8 @@ static void offload(rc_checking *checking)
 static void virtual_stages(rc_checking *checking)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
-    if (IS_NULL(virtual_pipeline_model_parallel_size) || rc_checking_has_own_split(checking) ||
-        rc_checking_counts_ends(checking) || n_stages < 1.0)
+    if (IS_NULL(virtual_pipeline_model_parallel_size) || rc_model_has_own_split(checking) ||
+        rc_model_counts_ends(checking) || n_stages < 1.0)
         return;
     double per_stage = (double)(int64_t)(NUMBER(num_layers) / n_stages);
     if (rc_checking_need_rest(checking, per_stage, NUMBER(virtual_pipeline_model_parallel_size),

@@ -1,5 +1,6 @@
 /* rules_build.c — settled settings that fail or are weakened when the model is built or run. */
 #include "check/layers.h"
+#include "check/model.h"
 
 #include <string.h>
 
@@ -7,8 +8,7 @@ static void split(rc_checking *checking)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
     /* where the ends count as layers, the core's own rules have looked */
-    if (rc_checking_has_own_split(checking) || rc_checking_counts_ends(checking) ||
-        n_stages < 1.0)
+    if (rc_model_has_own_split(checking) || rc_model_counts_ends(checking) || n_stages < 1.0)
         return;
     double n_layers = NUMBER(num_layers);
     bool is_uneven =
@@ -39,7 +39,7 @@ static void refusals(rc_checking *checking)
         RAISE(build_cpu_offload_needs_te);
     if (ON(enable_mhc_connections) && ON(num_moe_experts))
         RAISE(build_mhc_no_moe_layer);
-    if (RECOMPUTES("layernorm") && is_quantised && rc_checking_is_delta_net(checking))
+    if (RECOMPUTES(layernorm) && is_quantised && rc_model_is_delta_net(checking))
         RAISE(build_norm_recompute_quantised_attention);
     if (ON(multi_latent_attention) && !checking->is_mla)
         RAISE(build_mla_needs_its_class);
@@ -103,9 +103,9 @@ static void expert_labels(rc_checking *checking)
                    (IS(moe_token_dispatcher_type, "alltoall") || !IS_NULL(moe_latent_size));
     if (!ON(num_moe_experts))
         return;
-    if (RECOMPUTES("mlp") && rc_checking_is_every_layer_moe(checking))
+    if (RECOMPUTES(mlp) && !rc_model_has_work_for(checking, RC_LABEL_mlp))
         WARN(build_mlp_label_dense_only);
-    if (RECOMPUTES("layernorm") && IS(cuda_graph_impl, "transformer_engine") &&
+    if (RECOMPUTES(layernorm) && IS(cuda_graph_impl, "transformer_engine") &&
         IN(cuda_graph_modules, "moe_router") && (ON(moe_shared_expert_overlap) || !is_kept))
         WARN(build_prenorm_recompute_graph);
 }
@@ -113,12 +113,13 @@ static void expert_labels(rc_checking *checking)
 static void label_effects(rc_checking *checking)
 {
     expert_labels(checking);
-    if ((RECOMPUTES("gdp_in_proj") || RECOMPUTES("gdp_qkv")) && IS_NULL(mamba_num_heads))
+    if ((RECOMPUTES(gdp_in_proj) || RECOMPUTES(gdp_qkv)) &&
+        !rc_model_meets(checking, RC_LABEL_NEED_DELTA_PRODUCT))
         WARN(build_gdp_labels);
-    if (RECOMPUTES("moe") && IS(cuda_graph_impl, "local"))
+    if (RECOMPUTES(moe) && IS(cuda_graph_impl, "local"))
         WARN(build_moe_label_local_graph);
-    bool has_consumer = (RECOMPUTES("moe_act") && ON(num_moe_experts)) ||
-                        (RECOMPUTES("layernorm") && rc_checking_has_own_norms(checking));
+    bool has_consumer = (RECOMPUTES(moe_act) && ON(num_moe_experts)) ||
+                        (RECOMPUTES(layernorm) && rc_model_has_norm_modules(checking));
     if (has_consumer && (ON(fp8) || ON(fp4)))
         WARN(build_act_recompute_saves_input);
 }

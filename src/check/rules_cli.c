@@ -1,6 +1,7 @@
 /* rules_cli.c — what Megatron-LM's argument checks refuse, repair or derive, in their order. */
 #include "check/layers.h"
 #include "check/layout.h"
+#include "check/model.h"
 
 #include <string.h>
 
@@ -54,7 +55,7 @@ static void graph_names(rc_checking *checking)
     if (names_old_graphs(checking, IS_NULL(cuda_graph_scope) ? RC_CHECKED_cuda_graph_modules
                                                              : RC_CHECKED_cuda_graph_scope))
         WARN(cli_graph_scope_normalised);
-    if (!SINCE("0.18"))
+    if (!SINCE(0_18))
         return;
     rc_core_graph_names(checking);
     settle_null(checking, RC_CHECKED_enable_cuda_graph);
@@ -133,7 +134,7 @@ static void virtual_stages(rc_checking *checking)
         n_virtual = NUMBER(num_virtual_stages_per_pipeline_rank);
     else if (has_layers)
         n_virtual = stages_by_layers(checking);
-    else if (!rc_checking_has_own_split(checking))
+    else if (!rc_model_has_own_split(checking))
         (void)even_split(checking);
     if (n_virtual < 2.0 || n_virtual > 1e6)
         return;

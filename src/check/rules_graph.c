@@ -1,6 +1,7 @@
 /* rules_graph.c — CUDA graphs with experts, recompute, dropout and offloading. Names are today's:
  * rules_graph_names.c came before. */
 #include "check/layers.h"
+#include "check/model.h"
 
 #include <string.h>
 
@@ -17,9 +18,9 @@ static bool is_local(const rc_checking *checking)
 /* Until 0.17 the full iteration was a scope of impl local. */
 static bool is_full_iteration(rc_checking *checking)
 {
-    if (SINCE("0.18"))
+    if (SINCE(0_18))
         return IS(cuda_graph_impl, "full_iteration");
-    return SINCE("0.16") && is_local(checking) && IN(cuda_graph_modules, "full_iteration");
+    return SINCE(0_16) && is_local(checking) && IN(cuda_graph_modules, "full_iteration");
 }
 
 static bool is_per_layer(rc_checking *checking)
@@ -54,7 +55,7 @@ static void router_pair(rc_checking *checking)
 static void captured_experts(rc_checking *checking)
 {
     bool has_capacity = !IS_NULL(moe_expert_capacity_factor);
-    if (rc_checking_is_every_layer_moe(checking) && IN(cuda_graph_modules, "mlp"))
+    if (rc_model_is_every_layer_moe(checking) && IN(cuda_graph_modules, "mlp"))
         RAISE(graph_mlp_needs_dense_layer);
     if (has_capacity && ON(moe_pad_expert_input_to_capacity))
         return;
@@ -88,12 +89,12 @@ void rc_core_graphs(rc_checking *checking)
     if (IS(cuda_graph_impl, "full_iteration") && ON(cuda_graph_modules))
         RAISE(full_iteration_graph_forbids_modules);
     bool is_graphed = is_te(checking) || is_local(checking);
-    bool is_old = !SINCE("0.15") && ON(enable_cuda_graph);
+    bool is_old = !SINCE(0_15) && ON(enable_cuda_graph);
     if (ON(cpu_offloading) && (is_graphed || is_old))
         RAISE(graph_excludes_cpu_offload);
     if (ON(recompute_granularity) && is_old)
         RAISE(graphs_exclude_recompute);
-    if (is_per_layer(checking) && SINCE("0.16"))
+    if (is_per_layer(checking) && SINCE(0_16))
         per_layer(checking);
 }
 
@@ -101,27 +102,27 @@ void rc_core_graphs(rc_checking *checking)
 static void graphs_0_15(rc_checking *checking)
 {
     bool is_attn = IS(cuda_graph_modules, "attn");
-    if (SINCE("0.16") || !SINCE("0.15") || IS(cuda_graph_impl, "none") ||
+    if (SINCE(0_16) || !SINCE(0_15) || IS(cuda_graph_impl, "none") ||
         IS_NULL(recompute_granularity))
         return;
     if (!rc_checking_is_selective(checking) || !is_te(checking) || !is_attn ||
-        RECOMPUTES("core_attn") || RECOMPUTES("mla_up_proj"))
+        RECOMPUTES(core_attn) || RECOMPUTES(mla_up_proj))
         RAISE(graph_recompute_0_15);
-    else if (RECOMPUTES("layernorm"))
+    else if (RECOMPUTES(layernorm))
         WARN_ITEM(warn_attn_graph_keeps_norm_0_15, "layernorm");
 }
 
 static void captured_dropout(rc_checking *checking)
 {
-    if (RECOMPUTES("core_attn") && rc_checking_need_captured(checking, "attn") &&
+    if (RECOMPUTES(core_attn) && rc_checking_need_captured(checking, "attn") &&
         !rc_checking_is_number(checking, RC_CHECKED_attention_dropout, 0.0))
         RAISE(graphed_core_attn_recompute_excludes_attention_dropout);
     bool has_dropout = !rc_checking_is_number(checking, RC_CHECKED_hidden_dropout, 0.0);
-    if (has_dropout && RECOMPUTES("mlp") && rc_checking_need_captured(checking, "mlp"))
+    if (has_dropout && RECOMPUTES(mlp) && rc_checking_need_captured(checking, "mlp"))
         RAISE_ITEM(graphed_mlp_or_moe_recompute_excludes_hidden_dropout, "mlp");
-    if (has_dropout && RECOMPUTES("moe") && rc_checking_need_captured(checking, "moe"))
+    if (has_dropout && RECOMPUTES(moe) && rc_checking_need_captured(checking, "moe"))
         RAISE_ITEM(graphed_mlp_or_moe_recompute_excludes_hidden_dropout, "moe");
-    if (RECOMPUTES("moe") && rc_checking_need_captured(checking, "moe") &&
+    if (RECOMPUTES(moe) && rc_checking_need_captured(checking, "moe") &&
         !IS_NULL(moe_input_jitter_eps))
         RAISE(graphed_moe_recompute_excludes_input_jitter);
 }
@@ -130,9 +131,9 @@ static void captured_weight_shards(rc_checking *checking)
 {
     bool is_moe_captured = rc_checking_need_captured(checking, "moe") ||
                            rc_checking_need_captured(checking, "moe_router");
-    if (SINCE("0.19") && ABOVE(gtp_weight_remat_size, 1) && is_local(checking) &&
+    if (SINCE(0_19) && ABOVE(gtp_weight_remat_size, 1) && is_local(checking) &&
         (!IS_NULL(fp8) || !IS_NULL(fp4)) && !IS_NULL(moe_shared_expert_intermediate_size) &&
-        !ON(moe_shared_expert_overlap) && is_moe_captured && RECOMPUTES("shared_experts"))
+        !ON(moe_shared_expert_overlap) && is_moe_captured && RECOMPUTES(shared_experts))
         RAISE(gtp_local_graph_excludes_shared_experts_recompute);
 }
 
@@ -141,9 +142,9 @@ void rc_core_graph_recompute(rc_checking *checking)
     if (IS(recompute_granularity, "full") && is_per_layer(checking))
         RAISE(full_recompute_needs_full_iteration_graph);
     graphs_0_15(checking);
-    if (!SINCE("0.16") || !rc_checking_is_selective(checking) || IS(cuda_graph_impl, "none"))
+    if (!SINCE(0_16) || !rc_checking_is_selective(checking) || IS(cuda_graph_impl, "none"))
         return;
-    if (RECOMPUTES("moe") && is_te(checking) && IN(cuda_graph_modules, "moe_router"))
+    if (RECOMPUTES(moe) && is_te(checking) && IN(cuda_graph_modules, "moe_router"))
         RAISE(moe_recompute_excludes_te_graph_moe_router);
     captured_dropout(checking);
     captured_weight_shards(checking);
@@ -173,7 +174,7 @@ void rc_core_graph_offload(rc_checking *checking)
         local_offload(checking);
     if (is_te(checking) && IN(cuda_graph_modules, "moe"))
         RAISE(graph_moe_excludes_fine_grained_offload);
-    if (SINCE("0.18") && !ABOVE(cuda_graph_warmup_steps, 0))
+    if (SINCE(0_18) && !ABOVE(cuda_graph_warmup_steps, 0))
         RAISE(graph_offload_needs_warmup);
     if (IS(cuda_graph_impl, "full_iteration") &&
         (IS_NULL(fine_grained_offloading_max_inflight_offloads) ||

@@ -15,7 +15,7 @@ static void legacy_switches(rc_checking *checking)
         RAISE(legacy_graph_flags_exclude_graph_impl);
     if (ON(enable_cuda_graph) && ON(external_cuda_graph))
         RAISE(legacy_graph_flags_exclusive);
-    if (!SINCE("0.15"))
+    if (!SINCE(0_15))
         return;
     if (ON(enable_cuda_graph)) {
         WARN(warn_enable_cuda_graph_deprecated);
@@ -32,9 +32,9 @@ static void legacy_switches(rc_checking *checking)
 static void scope_alias(rc_checking *checking)
 {
     const rc_doc *modules = checking->at[RC_CHECKED_cuda_graph_modules];
-    if (!SINCE("0.18") && checking->is_given[RC_CHECKED_cuda_graph_scope])
+    if (!SINCE(0_18) && checking->is_given[RC_CHECKED_cuda_graph_scope])
         checking->at[RC_CHECKED_cuda_graph_modules] = checking->at[RC_CHECKED_cuda_graph_scope];
-    if (SINCE("0.18") && !IS_NULL(cuda_graph_scope)) {
+    if (SINCE(0_18) && !IS_NULL(cuda_graph_scope)) {
         bool is_free = IS(cuda_graph_modules, "full") || modules->kind == RC_DOC_NULL ||
                        (modules->kind == RC_DOC_LIST && modules->n_children == 0);
         if (!is_free)
@@ -58,7 +58,7 @@ static bool is_module(const rc_checking *checking, const char *name)
                                         "full_iteration_inference"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
-            return i < 7 || SINCE("0.17");
+            return i < 7 || SINCE(0_17);
     return false;
 }
 
@@ -94,7 +94,7 @@ static rc_doc *list_names(rc_checking *checking)
 {
     const rc_doc *modules = checking->at[RC_CHECKED_cuda_graph_modules];
     rc_doc *names = rc_checking_new_list(checking);
-    if (modules->kind == RC_DOC_STRING && (modules->n_bytes || !SINCE("0.18")))
+    if (modules->kind == RC_DOC_STRING && (modules->n_bytes || !SINCE(0_18)))
         names = split(checking, modules);
     else if (modules->kind == RC_DOC_LIST)
         rc_checking_list_add_all(checking, names, modules);
@@ -109,7 +109,7 @@ static rc_doc *look_up(rc_checking *checking, bool *is_full)
     rc_doc *names = list_names(checking), *plain = rc_checking_new_list(checking);
     if (!names || !plain)
         return NULL;
-    if (!SINCE("0.18") && !are_texts(names))
+    if (!SINCE(0_18) && !are_texts(names))
         rc_checking_crash(checking, RC_RULE_graph_module_unknown, "AssertionError");
     for (const rc_doc *item = names->child; item; item = item->next)
         if (item->kind == RC_DOC_STRING && strcmp(item->text, "full") == 0) {
@@ -139,7 +139,7 @@ static size_t count(const rc_doc *list, const char *name)
 static void inference_scope_name(rc_checking *checking)
 {
     bool is_name = checking->at[RC_CHECKED_inference_cuda_graph_scope]->kind == RC_DOC_STRING;
-    if (!IS_NULL(inference_cuda_graph_scope) && !is_name && SINCE("0.18"))
+    if (!IS_NULL(inference_cuda_graph_scope) && !is_name && SINCE(0_18))
         rc_checking_crash(checking, RC_RULE_inference_graph_scope_unknown, "AssertionError");
     if (!IS_NULL(inference_cuda_graph_scope) && !IS(inference_cuda_graph_scope, "none") &&
         !IS(inference_cuda_graph_scope, "layer") && !IS(inference_cuda_graph_scope, "block"))
@@ -165,7 +165,7 @@ static void legacy_names(rc_checking *checking, const rc_doc *names)
 {
     size_t n_training = count(names, "full_iteration");
     size_t n_inference = count(names, "full_iteration_inference");
-    if (n_training + n_inference == 0 || !SINCE("0.18"))
+    if (n_training + n_inference == 0 || !SINCE(0_18))
         return;
     legacy_conflicts(checking, n_training, n_inference);
     bool is_dropped = n_inference && !IS(cuda_graph_impl, "local");
@@ -197,7 +197,7 @@ static void set_modules(rc_checking *checking, const rc_doc *names)
 {
     rc_doc *kept = rc_checking_new_list(checking);
     for (const rc_doc *item = names->child; item; item = item->next)
-        if (strncmp(item->text, "full_iteration", 14) != 0 || !SINCE("0.18"))
+        if (strncmp(item->text, "full_iteration", 14) != 0 || !SINCE(0_18))
             rc_checking_list_add(checking, kept, item->text);
     if (!kept || checking->code != RC_OK)
         return;
@@ -211,7 +211,7 @@ static void set_modules(rc_checking *checking, const rc_doc *names)
 static void inference_scope(rc_checking *checking)
 {
     bool is_local = IS(cuda_graph_impl, "local");
-    if (!SINCE("0.18"))
+    if (!SINCE(0_18))
         return;
     inference_scope_name(checking);
     if (IS_NULL(inference_cuda_graph_scope)) {
@@ -240,11 +240,11 @@ void rc_core_graph_names(rc_checking *checking)
 {
     legacy_switches(checking);
     scope_alias(checking);
-    if (SINCE("0.16")) /* before, the scope was one word, and read as it stands */
+    if (SINCE(0_16)) /* before, the scope was one word, and read as it stands */
         graph_modules(checking);
     if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "local") &&
         !IS(cuda_graph_impl, "transformer_engine") &&
-        !(SINCE("0.18") && IS(cuda_graph_impl, "full_iteration")))
+        !(SINCE(0_18) && IS(cuda_graph_impl, "full_iteration")))
         RAISE(graph_impl_unknown);
     inference_scope(checking);
 }

@@ -1,11 +1,12 @@
 /* rules_mhc.c — hyper connections and their label. Granularity is the effective one here, after
  * moe_layer_recompute had its say. */
 #include "check/layers.h"
+#include "check/model.h"
 
 static void label(rc_checking *checking)
 {
     const rc_doc *n_layers = checking->at[RC_CHECKED_mhc_recompute_layer_num];
-    if (!ON(enable_mhc_connections))
+    if (!rc_model_has_work_for(checking, RC_LABEL_mhc))
         RAISE_ITEM(mhc_recompute_needs_mhc, "mhc");
     if (IN(recompute_modules, "mlp"))
         RAISE(mhc_recompute_excludes_mlp);
@@ -17,7 +18,7 @@ static void label(rc_checking *checking)
 
 void rc_core_mhc(rc_checking *checking)
 {
-    bool is_recomputed = SINCE("main") && RECOMPUTES("mhc");
+    bool is_recomputed = SINCE(main) && RECOMPUTES(mhc);
     if (is_recomputed)
         label(checking);
     if (!ON(enable_mhc_connections))

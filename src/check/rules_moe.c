@@ -1,33 +1,6 @@
 /* rules_moe.c — mixture of experts, and the model checks that stand behind the pipeline split. */
 #include "check/layers.h"
-
-static bool has_dense_layer(const rc_doc *freq)
-{
-    for (const rc_doc *layer = freq->child; layer; layer = layer->next) {
-        bool is_int = layer->kind == RC_DOC_INT || layer->kind == RC_DOC_BOOL;
-        bool is_float_zero =
-            layer->kind == RC_DOC_FLOAT && !(layer->f < 0.0) && !(layer->f > 0.0);
-        if ((is_int && layer->i == 0) || is_float_zero)
-            return true;
-    }
-    return false;
-}
-
-/* moe_layer_freq is a list of 0 and 1, or n for every n-th layer. */
-bool rc_checking_is_every_layer_moe(const rc_checking *checking)
-{
-    const rc_doc *freq = checking->at[RC_CHECKED_moe_layer_freq];
-    if (freq->kind != RC_DOC_LIST)
-        return rc_checking_is_number(checking, RC_CHECKED_moe_layer_freq, 1);
-    return !has_dense_layer(freq);
-}
-
-/* Only a list with a 0 or an int above 1 leaves dense layers; whatever else stands there does not. */
-static bool is_mixed(const rc_doc *freq)
-{
-    bool is_int = freq->kind == RC_DOC_INT || freq->kind == RC_DOC_BOOL;
-    return freq->kind == RC_DOC_LIST ? has_dense_layer(freq) : is_int && freq->i > 1;
-}
+#include "check/model.h"
 
 static void ffn_size(rc_checking *checking)
 {
@@ -44,9 +17,9 @@ static void ffn_size(rc_checking *checking)
         return;
     const rc_doc *freq = checking->at[RC_CHECKED_moe_layer_freq];
     RAISE(moe_ffn_size_without_experts); /* 0.13 to 0.17, whatever the frequency */
-    if (!SINCE("0.18"))
+    if (!SINCE(0_18))
         return;
-    if (!is_mixed(freq)) {
+    if (!rc_model_is_mixed(freq)) {
         RAISE(moe_ffn_size_needs_experts);
         return;
     }
@@ -70,7 +43,7 @@ static void dispatcher(rc_checking *checking)
     if (!ABOVE(moe_shared_expert_intermediate_size, 0))
         RAISE(shared_expert_size_positive);
     /* until 0.17 flex was no good either */
-    if (ON(moe_shared_expert_overlap) && !(is_flex && SINCE("0.18")) &&
+    if (ON(moe_shared_expert_overlap) && !(is_flex && SINCE(0_18)) &&
         !IS(moe_token_dispatcher_type, "alltoall"))
         RAISE(shared_expert_overlap_needs_alltoall_or_flex);
 }
@@ -80,7 +53,7 @@ static void rank_capacity(rc_checking *checking)
     if (!ON(use_transformer_engine_op_fuser))
         RAISE(rank_capacity_needs_op_fuser); /* 0.18 alone */
     bool is_hybridep = IS(moe_flex_dispatcher_backend, "hybridep");
-    if (!is_hybridep && !(SINCE("0.19") && IS(moe_flex_dispatcher_backend, "ncclep")))
+    if (!is_hybridep && !(SINCE(0_19) && IS(moe_flex_dispatcher_backend, "ncclep")))
         RAISE(rank_capacity_needs_hybridep_or_ncclep);
     if (is_hybridep && !ON(use_transformer_engine_op_fuser) && !ON(moe_use_grouped_tensor))
         RAISE(rank_capacity_hybridep_needs_fused_grouping);
@@ -129,7 +102,7 @@ static void router_padding(rc_checking *checking)
             rc_checking_set_bool(checking, RC_CHECKED_moe_router_padding_for_quantization, true,
                                  RC_RULE_set_router_padding_quantization);
     }
-    bool is_old = !SINCE("0.16") && ON(moe_router_padding_for_fp8); /* its own switch */
+    bool is_old = !SINCE(0_16) && ON(moe_router_padding_for_fp8); /* its own switch */
     if (!ON(moe_router_padding_for_quantization) && !is_old)
         return;
     if (IS_NULL(fp8) && (IS_NULL(fp4) || is_old))
@@ -153,8 +126,8 @@ static void layer_count(rc_checking *checking)
 /* Neighbouring pairs are rotated by fused kernels of newer engines only, and at first by none. */
 static bool is_interleaving_fused(const rc_checking *checking)
 {
-    const char *since = SINCE("0.14") ? "2.3.0" : SINCE("0.13") ? "2.3.0.dev0" : "2.2.0.dev0";
-    return SINCE("0.12") && !rc_te_is_below(&checking->te, since);
+    const char *since = SINCE(0_14) ? "2.3.0" : SINCE(0_13) ? "2.3.0.dev0" : "2.2.0.dev0";
+    return SINCE(0_12) && !rc_te_is_below(&checking->te, since);
 }
 
 static void rope_fusion(rc_checking *checking)
@@ -164,8 +137,7 @@ static void rope_fusion(rc_checking *checking)
     bool is_mla = ON(multi_latent_attention);
     if (is_mla)
         WARN(warn_mla_rope_fusion_training_only);
-    if (ON(rotary_interleaved) && !is_interleaving_fused(checking) &&
-        !(is_mla && SINCE("0.13")))
+    if (ON(rotary_interleaved) && !is_interleaving_fused(checking) && !(is_mla && SINCE(0_13)))
         RAISE(rope_fusion_excludes_interleaved);
     if (is_mla)
         RAISE(rope_fusion_excludes_mla); /* 0.11 and 0.12 */

@@ -23,9 +23,9 @@ static bool is_offload_module(const rc_checking *checking, const rc_doc *item)
     if (item->kind != RC_DOC_STRING)
         return false;
     if (strcmp(item->text, "fused_group_mlp") == 0)
-        return SINCE("0.19");
+        return SINCE(0_19);
     if (strcmp(item->text, "gdp_qkv") == 0)
-        return SINCE("main");
+        return SINCE(main);
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (strcmp(always[i], item->text) == 0)
             return true;
@@ -62,11 +62,11 @@ static void modules(rc_checking *checking)
 {
     if (IN(offload_modules, "attn_proj") && !IN(offload_modules, "core_attn"))
         RAISE(offload_attn_proj_needs_core_attn);
-    if (IN(offload_modules, "gdp_qkv") && RECOMPUTES("gdp_in_proj"))
+    if (IN(offload_modules, "gdp_qkv") && RECOMPUTES(gdp_in_proj))
         RAISE(offload_gdp_qkv_excludes_gdp_in_proj_recompute);
-    if (offloads_moe_part(checking) && RECOMPUTES("moe"))
+    if (offloads_moe_part(checking) && RECOMPUTES(moe))
         RAISE(moe_recompute_excludes_moe_offload);
-    if (SINCE("0.19") && BELOW(min_offloaded_tensor_size, 0))
+    if (SINCE(0_19) && BELOW(min_offloaded_tensor_size, 0))
         RAISE(min_offload_size_non_negative);
     if (BELOW(activation_offload_fraction, 0) || ABOVE(activation_offload_fraction, 1))
         RAISE(offload_fraction_in_unit_interval);
@@ -100,7 +100,7 @@ static void paged_stash(rc_checking *checking)
     if (rc_checking_need_set(checking, RC_CHECKED_offload_modules) &&
         (rc_checking_is_in_set(checking, RC_CHECKED_offload_modules, "expert_fc1") ||
          rc_checking_is_in_set(checking, RC_CHECKED_offload_modules, "moe_act") ||
-         (SINCE("0.19") &&
+         (SINCE(0_19) &&
           rc_checking_is_in_set(checking, RC_CHECKED_offload_modules, "fused_group_mlp"))))
         RAISE(paged_stash_excludes_moe_offload_modules);
 }

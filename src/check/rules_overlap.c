@@ -12,7 +12,7 @@ void rc_core_overlap_recompute(rc_checking *checking)
         RAISE(ep_overlap_excludes_recompute_method);
     if (!IS_NULL(recompute_num_layers))
         RAISE(ep_overlap_excludes_recompute_num_layers);
-    if (SINCE("0.17") && !IS_NULL(recompute_modules) && IN(recompute_modules, "moe"))
+    if (SINCE(0_17) && !IS_NULL(recompute_modules) && IN(recompute_modules, "moe"))
         RAISE_ITEM(ep_overlap_excludes_moe_recompute, "moe");
 }
 
@@ -20,7 +20,7 @@ static void overlap_mtp(rc_checking *checking)
 {
     bool is_one = rc_checking_is_number(checking, RC_CHECKED_mtp_num_layers, 1);
     bool is_zero = rc_checking_is_number(checking, RC_CHECKED_mtp_num_layers, 0);
-    if (!IS_NULL(mtp_num_layers) && !is_one && !(is_zero && SINCE("0.19")))
+    if (!IS_NULL(mtp_num_layers) && !is_one && !(is_zero && SINCE(0_19)))
         RAISE(ep_overlap_mtp_at_most_one);
     if (is_one && !ABOVE(pipeline_model_parallel_size, 1))
         RAISE(ep_overlap_mtp_needs_pipeline); /* 0.16 and 0.17 */
@@ -30,7 +30,7 @@ static void overlap_graphs(rc_checking *checking)
 {
     if (!IS(cuda_graph_impl, "none") && !IS(cuda_graph_impl, "transformer_engine"))
         RAISE(ep_overlap_needs_te_graphs); /* 0.16 and 0.17 */
-    if (SINCE("0.16") && IS(cuda_graph_impl, "transformer_engine") &&
+    if (SINCE(0_16) && IS(cuda_graph_impl, "transformer_engine") &&
         (IN(cuda_graph_modules, "moe") || IN(cuda_graph_modules, "mlp")))
         RAISE(ep_overlap_te_graph_excludes_moe_mlp);
 }
@@ -87,7 +87,7 @@ void rc_core_overlap(rc_checking *checking)
     if (ON(overlap_moe_expert_parallel_comm))
         overlap(checking);
     weight_gradients(checking);
-    if (SINCE("0.12"))
+    if (SINCE(0_12))
         (void)ABOVE(context_parallel_size, 1); /* only to see that it is a number */
     if (!ABOVE(pipeline_model_parallel_size, 0))
         RAISE(pipeline_size_positive);

@@ -1,6 +1,7 @@
 /* rules_parallel.c — parallel sizes, precision and linear attention: the base class and the head
  * of the config class. */
 #include "check/layers.h"
+#include "check/model.h"
 
 static bool is_zero(double x)
 {
@@ -10,7 +11,7 @@ static bool is_zero(double x)
 /* Until 0.18 there are no shards; without a number of them the ranks are multiplied. */
 void rc_core_weight_shards(rc_checking *checking)
 {
-    if (!SINCE("0.19"))
+    if (!SINCE(0_19))
         return;
     if (IS_NULL(tensor_parallel_num_weight_shards)) {
         (void)rc_checking_need_countable(checking, RC_CHECKED_tensor_model_parallel_size);
@@ -67,7 +68,7 @@ static void head_size(rc_checking *checking)
 
 void rc_core_precision(rc_checking *checking)
 {
-    if (IS(experimental_attention_variant, "gated_delta_net") && SINCE("main")) {
+    if (IS(experimental_attention_variant, "gated_delta_net") && SINCE(main)) {
         WARN(warn_gated_delta_net_alias);
         rc_checking_set_text(checking, RC_CHECKED_experimental_attention_variant, "gdn",
                              RC_RULE_set_gdn_alias);
@@ -96,7 +97,7 @@ void rc_core_precision(rc_checking *checking)
 /* Key heads are dealt out over ranks; until 0.17 over tensor-parallel ones alone. */
 static void key_heads(rc_checking *checking)
 {
-    if (!SINCE("0.18")) {
+    if (!SINCE(0_18)) {
         if (rc_checking_need_uneven(checking, RC_CHECKED_linear_num_key_heads,
                                     RC_CHECKED_tensor_model_parallel_size,
                                     RC_RULE_python_zero_division))
@@ -130,7 +131,7 @@ static void gated_delta_net(rc_checking *checking)
 
 void rc_core_linear_attention(rc_checking *checking)
 {
-    bool is_gdn = rc_checking_is_delta_net(checking);
+    bool is_gdn = rc_model_is_delta_net(checking);
     if (is_gdn && !IS(experimental_attention_variant, "gdn2") && IS_NULL(linear_attention_freq))
         RAISE(gdn_needs_linear_attention_fields);
     if (is_gdn)
@@ -141,7 +142,7 @@ void rc_core_linear_attention(rc_checking *checking)
     if (IS(experimental_attention_variant, "dsa") && is_biased && ON(add_bias_linear))
         RAISE(dsa_excludes_linear_bias);
     /* fp8 divides the layers by the stages, to see how many may stay in bf16 */
-    if (ON(fp8) && SINCE("0.12"))
+    if (ON(fp8) && SINCE(0_12))
         rc_checking_need_quotient(checking, RC_CHECKED_num_layers,
                                   RC_CHECKED_pipeline_model_parallel_size,
                                   RC_RULE_pipeline_size_zero_crash);

@@ -57,9 +57,9 @@ static void layout_mtp(rc_checking *checking, const rc_pipeline_layout *layout, 
         rc_checking_is_number(checking, RC_CHECKED_mtp_num_layers, (double)n_placed) ||
         (IS_NULL(mtp_num_layers) && n_placed == 0);
     bool is_placed = is_mtp_placed(layout, n_ranks, rank);
-    if (SINCE("0.15") && !SINCE("0.16") && !is_mtp_with_loss(layout))
+    if (SINCE(0_15) && !SINCE(0_16) && !is_mtp_with_loss(layout))
         is_placed = false;
-    if (SINCE("0.14") && (!is_counted || !is_placed))
+    if (SINCE(0_14) && (!is_counted || !is_placed))
         RAISE(pp_layout_mtp_placement);
 }
 
@@ -77,7 +77,7 @@ static void layout_layers(rc_checking *checking, const rc_pipeline_layout *layou
     bool has_mtp = count(layout, RC_STAGE_MTP) > 0;
     if (count(layout, RC_STAGE_ENCODER) > 0)
         RAISE(pp_layout_no_encoder);
-    if (!SINCE("0.14") && has_mtp)
+    if (!SINCE(0_14) && has_mtp)
         rc_checking_crash(checking, RC_RULE_pp_layout_mtp_placement, "NotImplementedError");
     bool is_standalone = has_mtp && mtp_rank + 1 < n_ranks;
     if (!rc_checking_is_number(checking, RC_CHECKED_mtp_standalone, is_standalone))
@@ -174,7 +174,7 @@ static void uneven_stages(rc_checking *checking)
                       !IS_NULL(num_layers_in_last_pipeline_stage);
     if (is_zero(n_layers) != is_zero(n_stages))
         RAISE(uneven_pp_middle_layers_stages_mismatch);
-    if (is_zero(n_stages) && SINCE("0.13"))
+    if (is_zero(n_stages) && SINCE(0_13))
         return;
     if (rc_checking_need_rest(checking, n_layers, n_stages, RC_RULE_python_zero_division)) {
         RAISE(uneven_pp_middle_layers_divisible_by_stages);
@@ -200,7 +200,7 @@ static void stages_without_ends(rc_checking *checking, double n_stages)
 static void accounted_split(rc_checking *checking)
 {
     double n_stages = NUMBER(pipeline_model_parallel_size);
-    if (!SINCE("0.12") && IS_NULL(virtual_pipeline_model_parallel_size)) {
+    if (!SINCE(0_12) && IS_NULL(virtual_pipeline_model_parallel_size)) {
         stages_without_ends(checking, n_stages);
         return;
     }

@@ -1,5 +1,6 @@
 /* rules_recompute.c — granularity, method, number of layers, labels. */
 #include "check/layers.h"
+#include "check/model.h"
 
 #include <recompute/label.h>
 
@@ -34,28 +35,11 @@ static void granularity(rc_checking *checking)
         RAISE(selective_recompute_forbids_num_layers);
     if (ON(distribute_saved_activations) && ON(sequence_parallel))
         RAISE(distribute_saved_excludes_sequence_parallel);
-    if (!SINCE("0.11") && !IS_NULL(virtual_pipeline_model_parallel_size) &&
+    if (!SINCE(0_11) && !IS_NULL(virtual_pipeline_model_parallel_size) &&
         rc_checking_need_uneven(checking, RC_CHECKED_num_layers,
                                 RC_CHECKED_virtual_pipeline_model_parallel_size,
                                 RC_RULE_python_zero_division))
         RAISE(recompute_layers_divisible_by_vpp);
-}
-
-/* The release that brought each label; the others came with the list, in 0.12. */
-bool rc_checking_knows_label(const rc_checking *checking, const char *name)
-{
-    static const struct {
-        const char *label, *since;
-    } later[] = {{"shared_experts", "0.14"},
-                 {"gdn_norm_out", "0.19"},
-                 {"gdp_in_proj", "main"},
-                 {"gdp_qkv", "main"},
-                 {"mhc", "main"}};
-    rc_label label;
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (strcmp(later[i].label, name) == 0)
-            return SINCE(later[i].since);
-    return rc_label_find(name, &label);
 }
 
 static void label_names(rc_checking *checking)
@@ -83,16 +67,27 @@ static void label_precision(rc_checking *checking)
         RAISE(fp8_act_or_norm_recompute_needs_te_2_6);
 }
 
+/* The labels whose need the config class looks at. */
+static void label_need(rc_checking *checking, rc_label label)
+{
+    static const rc_rule refused[RC_LABEL_NEED_COUNT] = {
+        [RC_LABEL_NEED_LATENT_ATTENTION] = RC_RULE_mla_up_proj_recompute_needs_mla,
+        [RC_LABEL_NEED_DELTA_NET] = RC_RULE_gdn_norm_out_recompute_needs_gdn,
+    };
+    const rc_label_facts *facts = rc_label_find_facts(label);
+    rc_rule rule = refused[facts->needs];
+    if (rule && IN(recompute_modules, facts->name) && !rc_model_meets(checking, facts->needs))
+        rc_checking_raise(checking, rule, facts->name);
+}
+
 static void label_needs(rc_checking *checking)
 {
     if (IN(recompute_modules, "moe_act") && !ON(moe_grouped_gemm)) {
         RAISE_ITEM(moe_act_recompute_needs_grouped_gemm, "moe_act");
         checking->is_told[RC_RULE_moe_act_sequential_mlp] = true;
     }
-    if (IN(recompute_modules, "mla_up_proj") && !ON(multi_latent_attention))
-        RAISE_ITEM(mla_up_proj_recompute_needs_mla, "mla_up_proj");
-    if (IN(recompute_modules, "gdn_norm_out") && !rc_checking_is_delta_net(checking))
-        RAISE_ITEM(gdn_norm_out_recompute_needs_gdn, "gdn_norm_out");
+    for (rc_label label = 0; label < RC_LABEL_COUNT; label++)
+        label_need(checking, label);
     if (IN(recompute_modules, "core_attn"))
         WARN(warn_core_attn_recompute_may_be_needless);
     if (IN(recompute_modules, "shared_experts") &&
@@ -104,7 +99,7 @@ static void label_needs(rc_checking *checking)
 /* Acts behind all checks above, so it lets through what they would refuse. */
 static void moe_layer_switch(rc_checking *checking)
 {
-    if (!ON(moe_layer_recompute) || !SINCE("0.12"))
+    if (!ON(moe_layer_recompute) || !SINCE(0_12))
         return;
     WARN(warn_moe_layer_recompute_deprecated);
     if (IS(recompute_granularity, "full")) {
@@ -138,7 +133,7 @@ void rc_core_recompute(rc_checking *checking)
             rc_checking_set(checking, RC_CHECKED_recompute_modules, list,
                             RC_RULE_set_recompute_modules_default);
     }
-    if (rc_checking_is_selective(checking) && SINCE("0.12")) {
+    if (rc_checking_is_selective(checking) && SINCE(0_12)) {
         label_names(checking);
         label_needs(checking);
     }

@@ -153,7 +153,7 @@ static bool is_judged(rc_field field)
 {
     const rc_field_facts *facts = rc_field_find(field);
     bool is_text = facts->type == RC_FIELD_TYPE_STR || facts->type == RC_FIELD_TYPE_LIST;
-    return !is_text || rc_checked_field_named(facts->name) != RC_CHECKED_COUNT;
+    return !is_text || rc_checked_find_name(facts->name) != RC_CHECKED_COUNT;
 }
 
 void rc_check_unknown(rc_checking *checking, const rc_config *cfg)

@@ -15,25 +15,6 @@
 
 enum { MAX_NAMED = 3 }; /* values named in one sentence */
 
-/* The next word of a row's list of fields; RC_CHECKED_COUNT at the end. */
-static rc_checked_field next_field(const char **at)
-{
-    char name[80];
-    while (**at) {
-        size_t n = strcspn(*at, " ");
-        rc_checked_field field = RC_CHECKED_COUNT;
-        if (n < sizeof name) {
-            memcpy(name, *at, n);
-            name[n] = '\0';
-            field = rc_checked_field_named(name);
-        }
-        *at += n + ((*at)[n] == ' ');
-        if (field != RC_CHECKED_COUNT)
-            return field;
-    }
-    return RC_CHECKED_COUNT;
-}
-
 /* Where a value was given: the field itself, or the older name it had. */
 static rc_checked_field field_given(const rc_checking *checking, rc_checked_field field)
 {
@@ -43,44 +24,41 @@ static rc_checked_field field_given(const rc_checking *checking, rc_checked_fiel
 }
 
 /* Recompute is the user's own subject; whatever else is unset, a recipe may set. */
-static bool is_left_open(const rc_checking *checking, const rc_rule_facts *rule)
+static bool is_left_open(const rc_checking *checking, rc_rule rule)
 {
-    const char *at = rule->fields;
-    for (rc_checked_field field = next_field(&at); field != RC_CHECKED_COUNT;
-         field = next_field(&at))
-        if (!checking->is_given[field_given(checking, field)] &&
-            !strstr(rc_checked_field_find(field)->name, "recompute"))
+    for (const rc_checked_field *field = rc_rule_fields(rule); *field != RC_CHECKED_COUNT;
+         field++)
+        if (!checking->is_given[field_given(checking, *field)] &&
+            !strstr(rc_checked_find(*field)->name, "recompute"))
             return true;
     return false;
 }
 
-static bool is_late(const rc_checking *checking, const rc_rule_facts *rule)
+static bool is_late(const rc_checking *checking, rc_rule rule)
 {
-    const char *at = rule->fields;
-    for (rc_checked_field field = next_field(&at); field != RC_CHECKED_COUNT;
-         field = next_field(&at))
-        if (checking->is_late[field])
+    for (const rc_checked_field *field = rc_rule_fields(rule); *field != RC_CHECKED_COUNT;
+         field++)
+        if (checking->is_late[*field])
             return true;
     return false;
 }
 
-bool rc_say_is_given(const rc_checking *checking, const rc_rule_facts *rule)
+bool rc_say_is_given(const rc_checking *checking, rc_rule rule)
 {
-    const char *at = rule->fields;
-    for (rc_checked_field field = next_field(&at); field != RC_CHECKED_COUNT;
-         field = next_field(&at))
-        if (checking->is_given[field])
+    for (const rc_checked_field *field = rc_rule_fields(rule); *field != RC_CHECKED_COUNT;
+         field++)
+        if (checking->is_given[*field])
             return true;
     return false;
 }
 
 rc_level rc_say_level(const rc_checking *checking, const rc_hit *hit)
 {
-    const rc_rule_facts *rule = rc_rule_at(hit->rule);
-    if (is_late(checking, rule))
-        return rule->level == RC_LEVEL_ERROR ? RC_LEVEL_WARNING : RC_LEVEL_NOTE;
-    bool is_open = checking->is_partial && is_left_open(checking, rule);
-    return rule->level == RC_LEVEL_ERROR && is_open ? RC_LEVEL_WARNING : rule->level;
+    rc_level level = rc_rule_at(hit->rule)->level;
+    if (is_late(checking, hit->rule))
+        return level == RC_LEVEL_ERROR ? RC_LEVEL_WARNING : RC_LEVEL_NOTE;
+    bool is_open = checking->is_partial && is_left_open(checking, hit->rule);
+    return level == RC_LEVEL_ERROR && is_open ? RC_LEVEL_WARNING : level;
 }
 
 rc_code rc_say_value(rc_text *text, const rc_doc *value, rc_error *err)
@@ -113,16 +91,15 @@ rc_code rc_say_value(rc_text *text, const rc_doc *value, rc_error *err)
 
 /* The values at fault: those given, and the most blamed one even where it is the default. What a
  * launcher changes is told as it was written. */
-static rc_code say_values(const rc_checking *checking, const rc_rule_facts *rule, rc_text *text,
+static rc_code say_values(const rc_checking *checking, rc_rule rule, rc_text *text,
                           rc_error *err)
 {
-    const char *at = rule->fields;
-    bool is_change = strncmp(rule->raises, "sets", 4) == 0;
+    bool is_change = rc_rule_at(rule)->effect == RC_EFFECT_SETS;
     rc_checked_field last = RC_CHECKED_COUNT;
     int n_named = 0;
-    for (rc_checked_field named = next_field(&at);
-         named != RC_CHECKED_COUNT && n_named < MAX_NAMED; named = next_field(&at)) {
-        rc_checked_field field = field_given(checking, named);
+    for (const rc_checked_field *named = rc_rule_fields(rule);
+         *named != RC_CHECKED_COUNT && n_named < MAX_NAMED; named++) {
+        rc_checked_field field = field_given(checking, *named);
         if (field == last || (!checking->is_given[field] && n_named >= 2))
             continue; /* an older name stands for both */
         if (field == RC_CHECKED_recompute_modules && !checking->is_given[field] &&
@@ -130,7 +107,7 @@ static rc_code say_values(const rc_checking *checking, const rc_rule_facts *rule
             continue; /* full has no labels */
         last = field;
         RC_TRY(rc_text_printf(text, err, "%s%s is ", n_named++ ? ", " : "",
-                              rc_checked_field_find(field)->name));
+                              rc_checked_find(field)->name));
         if (checking->is_late[field]) {
             RC_TRY(rc_text_printf(text, err, "known when the job starts"));
             continue;
@@ -148,16 +125,15 @@ static rc_code say_values(const rc_checking *checking, const rc_rule_facts *rule
 
 static rc_where find_where(const rc_checking *checking, const rc_hit *hit)
 {
-    const char *at = rc_rule_at(hit->rule)->fields;
     if (hit->key)
         return hit->key->where;
-    rc_checked_field itself = hit->item ? rc_checked_field_named(hit->item) : RC_CHECKED_COUNT;
+    rc_checked_field itself = hit->item ? rc_checked_find_name(hit->item) : RC_CHECKED_COUNT;
     if (itself != RC_CHECKED_COUNT)
         return checking->given[itself]->where;
-    for (rc_checked_field field = next_field(&at); field != RC_CHECKED_COUNT;
-         field = next_field(&at)) {
-        const rc_doc *value = checking->given[field];
-        if (!checking->is_given[field])
+    for (const rc_checked_field *field = rc_rule_fields(hit->rule); *field != RC_CHECKED_COUNT;
+         field++) {
+        const rc_doc *value = checking->given[*field];
+        if (!checking->is_given[*field])
             continue;
         for (const rc_doc *item = hit->item ? value->child : NULL; item; item = item->next)
             if (item->text && strcmp(item->text, hit->item) == 0)
@@ -185,7 +161,7 @@ static rc_code say_reason(const rc_checking *checking, const rc_hit *hit, const 
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
     rc_text text = {.mem = checking->mem};
     char safe[80];
-    RC_TRY(say_values(checking, rule, &text, err));
+    RC_TRY(say_values(checking, hit->rule, &text, err));
     if (hit->item)
         RC_TRY(rc_text_printf(
             &text, err,
@@ -196,7 +172,7 @@ static rc_code say_reason(const rc_checking *checking, const rc_hit *hit, const 
     if (hit->rule == RC_RULE_recompute_module_unknown && hit->item)
         RC_TRY(say_label_meant(checking, hit->item, &text, err));
     const char *before = rule->level == RC_LEVEL_ERROR ? "an error, " : "";
-    if (is_late(checking, rule))
+    if (is_late(checking, hit->rule))
         RC_TRY(
             rc_text_printf(&text, err, " (%sunless the job starts with other values)", before));
     else if (*before && rc_say_level(checking, hit) != RC_LEVEL_ERROR)
@@ -277,7 +253,7 @@ rc_code rc_say_finding(const rc_checking *checking, const rc_hit *hit, rc_findin
         RC_TRY(say_how_to_give(checking, hit, &out->fix, err));
     else
         RC_TRY(say_fix(checking, hit->rule, *fix, &out->fix, err));
-    if (strchr(rule->raises, ' '))
+    if (*rule->where)
         RC_TRY(rc_arena_printf(checking->mem, &out->source, err, "%s",
                                rc_rule_source(rule, source, sizeof source)));
     return RC_OK;

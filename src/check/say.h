@@ -8,7 +8,7 @@
 /* The rule's level; a warning where a fragment of a config leaves unset what the rule reads. */
 rc_level rc_say_level(const rc_checking *checking, const rc_hit *hit);
 /* Does the input set any of the rule's fields? */
-bool rc_say_is_given(const rc_checking *checking, const rc_rule_facts *rule);
+bool rc_say_is_given(const rc_checking *checking, rc_rule rule);
 /* A value as one writes it: null, 4, [a, b]. */
 RC_MUST_CHECK
 rc_code rc_say_value(rc_text *text, const rc_doc *value, rc_error *err);

@@ -1,5 +1,6 @@
 /* sizes.c — the model at hand in numbers, and what its layers retain. */
 #include "check/sizes.h"
+#include "check/model.h"
 
 #include "base/num.h"
 
@@ -131,13 +132,13 @@ static void find_layers(const rc_checking *checking, rc_sizes *out)
     double last = SIZE(num_layers_in_last_pipeline_stage), n_layers = SIZE(num_layers);
     double at_first = ON(account_for_embedding_in_pipeline_split);
     double at_last = ON(account_for_loss_in_pipeline_split);
-    if (rc_checking_is_hybrid(checking) || !checking->is_given[RC_CHECKED_num_layers])
+    if (rc_model_is_hybrid(checking) || !checking->is_given[RC_CHECKED_num_layers])
         return; /* a layer there is an attention, an MLP or a mixer alone */
     double n_even = out->p - (first > 0.0) - (last > 0.0);
     double even = n_even > 0.0 ? (n_layers - first - last + at_first + at_last) / n_even : 0.0;
     out->first = first > 0.0 ? first : even - at_first;
     out->last = out->p <= 1.0 ? out->first : last > 0.0 ? last : even - at_last;
-    if (!rc_checking_has_own_split(checking) && !rc_checking_counts_ends(checking))
+    if (!rc_model_has_own_split(checking) && !rc_model_counts_ends(checking))
         out->chunk = n_layers / (out->p * out->v);
 }
 
@@ -260,7 +261,7 @@ static double norm(const rc_checking *checking, const rc_sizes *sizes, bool is_r
 /* Transformer Engine fuses the norms of plain attention and dense MLPs into the next linear. */
 static bool drops_norm(rc_checking *checking, bool is_own_module)
 {
-    return RECOMPUTES("layernorm") && (is_own_module || IS(transformer_impl, "local"));
+    return RECOMPUTES(layernorm) && (is_own_module || IS(transformer_impl, "local"));
 }
 
 /* MLA: compressed query and keys, and their norms' outputs and statistics. */
@@ -268,7 +269,7 @@ static double latents(rc_checking *checking, const rc_sizes *sizes, bool is_whol
 {
     double n_norms = (sizes->q_rank > 0.0) + (sizes->kv_rank > 0.0);
     double compressed = 2.0 * sizes->n_outer * (sizes->q_rank + sizes->kv_rank);
-    if (!is_whole && RECOMPUTES("mla_up_proj"))
+    if (!is_whole && RECOMPUTES(mla_up_proj))
         return compressed + 2.0 * sizes->n_outer * sizes->r_dim;
     return compressed + 4.0 * sizes->n_outer * n_norms +
            input_width(checking) * sizes->n_outer * (sizes->q_rank + sizes->kv_rank);
@@ -280,7 +281,7 @@ static double attention(rc_checking *checking, const rc_sizes *sizes, bool is_wh
     double n = sizes->n_tokens;
     double kept =
         norm(checking, sizes, !is_whole && drops_norm(checking, sizes->kv_rank > 0.0));
-    bool is_kept = is_whole || !RECOMPUTES("core_attn");
+    bool is_kept = is_whole || !RECOMPUTES(core_attn);
     bool has_scores = is_kept && !rc_sizes_has_fused_attention(checking);
     double groups = has_scores ? sizes->heads : sizes->groups; /* repeated, to multiply */
     kept += 2.0 * n * sizes->heads * sizes->dv;
@@ -290,7 +291,7 @@ static double attention(rc_checking *checking, const rc_sizes *sizes, bool is_wh
         kept += rc_sizes_slice(sizes);
     if (sizes->kv_rank > 0.0)
         kept += latents(checking, sizes, is_whole);
-    if (!is_whole && RECOMPUTES("mla_up_proj"))
+    if (!is_whole && RECOMPUTES(mla_up_proj))
         return kept;
     return kept + 2.0 * n * (sizes->heads * sizes->d + groups * (sizes->d + sizes->dv));
 }
@@ -298,7 +299,7 @@ static double attention(rc_checking *checking, const rc_sizes *sizes, bool is_wh
 static double dense_mlp(rc_checking *checking, const rc_sizes *sizes, bool is_whole)
 {
     double inner = sizes->n_tokens * sizes->f / sizes->t;
-    if (!is_whole && RECOMPUTES("mlp"))
+    if (!is_whole && RECOMPUTES(mlp))
         return 2.0 * sizes->n_outer * sizes->h;
     return norm(checking, sizes, !is_whole && drops_norm(checking, false)) +
            inner * (2.0 * sizes->glu + input_width(checking));
@@ -322,7 +323,7 @@ double rc_sizes_experts(rc_checking *checking, const rc_sizes *sizes, bool is_wh
 {
     double width = input_width(checking), inner = sizes->fe / sizes->et;
     double row = width * sizes->moe_width + 2.0 * sizes->glu * inner + 4.0;
-    if (is_whole || !RECOMPUTES("moe_act"))
+    if (is_whole || !RECOMPUTES(moe_act))
         row += width * inner;
     return rc_sizes_rows(sizes) * row;
 }
@@ -332,9 +333,9 @@ static double expert_mlp(rc_checking *checking, const rc_sizes *sizes, bool is_w
     double residual = 2.0 * sizes->n_outer * sizes->h, kept = residual;
     if (is_whole || !drops_norm(checking, true))
         kept += residual + 4.0 * sizes->n_outer; /* the router keeps it unquantised */
-    if (!is_whole && RECOMPUTES("moe"))
+    if (!is_whole && RECOMPUTES(moe))
         return kept;
-    if (is_whole || !RECOMPUTES("shared_experts"))
+    if (is_whole || !RECOMPUTES(shared_experts))
         kept +=
             sizes->n_tokens * sizes->fs / sizes->t * (2.0 * sizes->glu + input_width(checking));
     kept += 2.0 * sizes->n_outer * sizes->latent; /* the input of the way back to h channels */

@@ -2,7 +2,10 @@
  * are tested by tests/rules/. */
 #include "check.h"
 
-#include "check/release.h"
+#include "check/checked.h"
+#include "check/te.h"
+
+#include <recompute/release.h>
 
 #include <recompute/check.h>
 #include <recompute/read.h>
@@ -91,14 +94,10 @@ static void releases_are_found_by_their_names(void **state)
     static const struct {
         const char *name;
         rc_release release;
-    } cases[] = {{"0.9", 9},
-                 {"0.16.1", 16},
-                 {"core_v0.12.0", 12},
-                 {"core_r0.19.0", 19},
-                 {"v0.18", 18},
-                 {"0.19.0rc1", 19},
-                 {"main", RC_RELEASE_MAIN},
-                 {"latest", RC_RELEASE_MAIN}};
+    } cases[] = {{"0.9", RC_RELEASE_0_9},           {"0.16.1", RC_RELEASE_0_16},
+                 {"core_v0.12.0", RC_RELEASE_0_12}, {"core_r0.19.0", RC_RELEASE_0_19},
+                 {"v0.18", RC_RELEASE_0_18},        {"0.19.0rc1", RC_RELEASE_0_19},
+                 {"main", RC_RELEASE_main},         {"latest", RC_RELEASE_main}};
     rc_release release;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -108,11 +107,60 @@ static void releases_are_found_by_their_names(void **state)
     assert_false(rc_release_find("0.8", &release));
     assert_false(rc_release_find("0.1", &release));
     assert_false(rc_release_find("", &release));
-    assert_true(rc_release_is_in(15, "0.15-0.15"));
-    assert_false(rc_release_is_in(16, "0.15-0.15"));
-    assert_true(rc_release_is_in(RC_RELEASE_MAIN, "0.16-"));
-    assert_false(rc_release_is_in(15, "main-"));
-    assert_true(rc_release_is_in(9, "-0.14"));
+}
+
+static void releases_of_a_rule_read_as_a_range(void **state)
+{
+    static const struct {
+        const char *rule, *releases;
+    } cases[] = {
+        {"full-recompute-needs-method", "all"},
+        {"recompute-module-unknown", "0.12-"},
+        {"mhc-excludes-mtp", "main-"},
+        {"grouped-gemm-excludes-fp8", "-0.9"},
+        {"capacity-needs-alltoall", "-0.11"},
+        {"graph-recompute-0-15", "0.15-0.15"},
+        {"rope-fusion-excludes-mla", "0.11-0.12"},
+    };
+    char buf[RC_RULE_RELEASES_ROOM];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(rc_rule_releases(rc_rule_find(cases[i].rule), buf),
+                            cases[i].releases);
+}
+
+static void columns_of_a_rule_are_told_as_text(void **state)
+{
+    const rc_rule_facts *rule = rc_rule_find("sequence-parallel-needs-tensor-parallel");
+    char source[256];
+    (void)state;
+    assert_string_equal(rule->fields, "sequence_parallel tensor_model_parallel_size");
+    assert_string_equal(rule->fix,
+                        "sequence_parallel=false | or raise tensor_model_parallel_size");
+    assert_string_equal(rc_rule_source(rule, source, sizeof source),
+                        "ValueError, megatron/core/model_parallel_config.py 504");
+    assert_string_equal(rc_rule_find("recompute-module-unknown")->fix,
+                        "recompute_modules-=$ | `recompute list labels` prints the labels");
+    assert_string_equal(rc_rule_find("pp-layout-decoder-count")->fix,
+                        " | count the t in the layout");
+    assert_string_equal(rc_rule_find("set-recompute-modules-default")->fix, "");
+    assert_string_equal(rc_rule_find("python-type-error")->fields, "");
+}
+
+/* Where both say the same, the row of checked_fields.def goes. */
+static void class_defaults_stand_where_they_differ(void **state)
+{
+    int n_own = 0;
+    (void)state;
+    for (rc_checked_field i = 0; i < RC_CHECKED_COUNT; i++) {
+        const char *dflt = rc_field_find(rc_checked_find(i)->field)->dflt;
+        bool is_own = rc_checked_default(i) != dflt;
+        n_own += is_own;
+        assert_true(!is_own || strcmp(rc_checked_default(i), dflt) != 0);
+    }
+    assert_int_equal(n_own, 4);
+    assert_string_equal(rc_checked_default(RC_CHECKED_num_layers), "0");
+    assert_string_equal(rc_checked_default(RC_CHECKED_cuda_graph_warmup_steps), "3");
 }
 
 static void a_finding_stands_at_the_value_and_names_the_fix(void **state)
@@ -338,7 +386,7 @@ static void every_rule_tells_its_layer_reason_and_fields(void **state)
         assert_ptr_equal(rc_rule_find(rc_rule_id(rule, id)), rule);
         assert_non_null(rc_rule_source(rule, source, sizeof source));
         if (rule->layer != RC_LAYER_ADVICE)
-            assert_true(*rule->raises != '\0');
+            assert_true(rule->effect != RC_EFFECT_ACCEPTS);
     }
     assert_null(rc_rule_find_nth(rc_rule_count()));
 }
@@ -349,6 +397,9 @@ int main(void)
         cmocka_unit_test(versions_sort_by_pep_440),
         cmocka_unit_test(versions_know_pep_440_spellings),
         cmocka_unit_test(releases_are_found_by_their_names),
+        cmocka_unit_test(releases_of_a_rule_read_as_a_range),
+        cmocka_unit_test(columns_of_a_rule_are_told_as_text),
+        cmocka_unit_test(class_defaults_stand_where_they_differ),
         cmocka_unit_test(a_finding_stands_at_the_value_and_names_the_fix),
         cmocka_unit_test(a_check_prints_its_verdict_findings_and_settings),
         cmocka_unit_test(a_crash_has_its_own_exception),

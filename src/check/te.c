@@ -1,70 +1,10 @@
-/* release.c — which release, which Transformer Engine: names to numbers that compare. */
-#include "check/release.h"
+/* te.c — which Transformer Engine: a version as numbers that compare. */
+#include "check/te.h"
 
 #include <ctype.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
-
-static const char *const names[] = {"0.9",  "0.10", "0.11", "0.12", "0.13", "0.14",
-                                    "0.15", "0.16", "0.17", "0.18", "0.19", "main"};
-
-const char *rc_release_name(rc_release release)
-{
-    return names[release - RC_RELEASE_FIRST];
-}
-
-static bool find_named(const char *name, size_t n, rc_release *out)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strlen(names[i]) != n || strncmp(names[i], name, n) != 0)
-            continue;
-        *out = RC_RELEASE_FIRST + (rc_release)i;
-        return true;
-    }
-    return false;
-}
-
-bool rc_release_find(const char *name, rc_release *out)
-{
-    static const char *const prefixes[] = {"core_v", "core_r", "v"};
-    if (strcmp(name, "latest") == 0 || strcmp(name, "dev") == 0)
-        name = "main";
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
-            name += strlen(prefixes[i]);
-            break;
-        }
-    /* a patch release behaves as its series: 0.16.1 is 0.16 */
-    size_t n = strlen(name);
-    if (isdigit((unsigned char)*name)) {
-        n = strspn(name, "0123456789");
-        if (name[n] == '.')
-            n += 1 + strspn(name + n + 1, "0123456789");
-        if (name[n] && name[n] != '.' && !isalpha((unsigned char)name[n]))
-            return false;
-    }
-    return find_named(name, n, out);
-}
-
-bool rc_release_is_at_least(rc_release release, const char *name)
-{
-    rc_release limit = RC_RELEASE_FIRST;
-    return !*name || (find_named(name, strlen(name), &limit) && release >= limit);
-}
-
-bool rc_release_is_in(rc_release release, const char *range)
-{
-    const char *dash = strchr(range, '-');
-    rc_release first = RC_RELEASE_FIRST, last = RC_RELEASE_MAIN;
-    if (!dash)
-        return true;
-    (void)find_named(range, (size_t)(dash - range), &first);
-    (void)find_named(dash + 1, strlen(dash + 1), &last);
-    return release >= first && release <= last;
-}
-
-/* --- PEP 440 */
 
 enum { EPOCH, PARTS, PHASE = PARTS + 6, PHASE_NUMBER, POST, DEV, LOCAL };
 enum { N_PARTS = 6 };
