@@ -6,11 +6,25 @@
 #   errors  of every function that returns rc_code, which is RC_MUST_CHECK
 #   takes   where it has an input other than its noun: rc_graph_verify takes an rc_graph, needless to say
 #   gives   where it writes through a pointer that is no arena, error or stream, nor its object, which comes first
+#
+# They stand in the order takes, gives, shapes, errors, memory, cost, source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 LC_ALL=C awk '
     function fault(line, text) { printf "%s:%d: %s\n", FILENAME, line, text; bad = 1 }
     function has(heading) { return comment ~ ("(^|\n)[ */]*" heading " ") }
+    # The headings stand in one order.
+    function in_order(name,   lines, n, i, heading, at, last) {
+        n = split(comment, lines, /\n/)
+        for (i = 1; i <= n; i++) {
+            heading = lines[i]
+            if (!sub(/^[ *\/]+/, "", heading) || !match(heading, /^[a-z]+  /)) continue
+            sub(/ .*/, "", heading)
+            at = index("takes gives shapes errors memory cost source ", heading " ")
+            if (at && at < last) fault(first, name ": " heading " stands too late")
+            if (at) last = at
+        }
+    }
     function trimmed(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 
     # One parameter: sets needs_takes or needs_gives.
@@ -38,6 +52,7 @@ LC_ALL=C awk '
         sub(/^[^(]*\(/, "", params)
         sub(/\)( RC_PRINTF\(.*\))?;.*/, "", params)
         if (comment == "") { fault(first, name ": no comment above it"); return }
+        in_order(name)
         needs_takes = needs_gives = 0
         n = split(params, list, /,/)
         for (i = 1; i <= n; i++) { is_first = i == 1; look_at(list[i], name) }

@@ -10,7 +10,8 @@
 
 RC_EXTERN_C_BEGIN
 
-enum { RC_ALIGN = 64 }; /* one cache line, one AVX-512 register */
+/* one cache line, one AVX-512 register */
+enum { RC_ALIGN = 64 };
 
 typedef struct rc_arena rc_arena;
 

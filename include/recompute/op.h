@@ -32,6 +32,8 @@ typedef enum rc_op_kind {
     RC_OP_COUNT
 } rc_op_kind;
 
+/* source  Hendrycks and Gimpel 2016 (GELU and its tanh form), Elfwing et al. 2018 (SiLU), So et al. 2021
+ *         (squared ReLU) */
 typedef enum rc_act {
     RC_ACT_GELU_TANH, /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
     RC_ACT_GELU,      /* 0.5 x (1 + erf(x / sqrt 2)) */
@@ -41,7 +43,8 @@ typedef enum rc_act {
 } rc_act;
 
 /* How the turning rates of rope are scaled for sequences longer than the model was trained on. Dynamic
- * scaling is none of these: it chooses another rotary_base for the length. */
+ * scaling is none of these: it chooses another rotary_base for the length.
+ * source  transformers modeling_rope_utils.py; Peng et al. 2023 (YARN) */
 typedef enum rc_rope_kind {
     RC_ROPE_PLAIN,
     RC_ROPE_LINEAR,

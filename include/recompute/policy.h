@@ -26,9 +26,8 @@ typedef struct rc_setting {
     rc_granularity granularity;
     /* selective: bit per rc_label */
     uint32_t labels;
-    /* full */
+    /* full: how layers are grouped, and the layers of a group (uniform) or in all (block) */
     rc_method method;
-    /* full */
     int64_t num_layers;
 } rc_setting;
 

@@ -34,8 +34,8 @@ RC_API const char *rc_format_help(rc_format format);
  * empty in CSV.
  *
  * takes   format  a row of formats.def
- * memory  scratch in the arena of the report's tables, given back before the return
  * errors  RC_E_IO when the stream fails, RC_E_MEMORY
+ * memory  scratch in the arena of the report's tables, given back before the return
  */
 RC_MUST_CHECK
 RC_API rc_code rc_report_write(const rc_report *report, rc_format format, FILE *to,

@@ -105,7 +105,9 @@ typedef struct rc_study_row {
     size_t n_losses;
     /* the last of them; NAN unknown */
     double loss;
+
     /* set by rc_study_judge */
+
     /* as the control's at every step both know: bit for bit, unless the two controls differ
      * too */
     bool is_same_loss;
@@ -177,17 +179,19 @@ typedef struct rc_study {
     /* Processor time stands for the work of a step: it is known for steps alone, and no thread
      * burns it while waiting. Else it is shown and decides nothing. */
     bool is_cpu_fair;
+
     /* set by rc_study_judge */
+
     /* the machine, with other things */
     bool is_busy;
     /* whose intervals decide */
     rc_study_clock clock;
     /* in words: "quiet", "busy: ..." */
     const char *machine;
-    /* What the control's own runs differ by. Loss and peak: 0 for a deterministic trainer, ours
-     * among them, and smaller differences of a row mean nothing. */
-    /* of wall times; for information */
+    /* What the wall times of the control's own runs differ by; for information. */
     double noise_ratio;
+    /* What their losses and peaks differ by: 0 for a deterministic trainer, ours among them. Smaller
+     * differences of a row mean nothing. */
     double loss_noise_ratio, peak_noise_ratio;
 } rc_study;
 

@@ -53,7 +53,7 @@ RC_API rc_code rc_train_refuse_unknown(const rc_config *cfg, rc_error *err);
 /**
  * Prepares a run.
  *
- * takes   cfg   every section; borrowed
+ * takes   cfg   every section; must outlive the training
  * gives   *out  to be closed; NULL after an error
  * errors  RC_E_INPUT with the position of the setting that is wrong, missing or over budget (then
  *         naming the nearest recompute setting that fits); RC_E_UNSUPPORTED for what the engine

@@ -120,6 +120,8 @@ prototype '/* takes   x' ' * errors  y */' RC_MUST_CHECK "$may_fail"
 expect prototypes 'rc_one_read: no gives' "$check_prototypes"
 prototype '/* gives   x' ' * errors  y */' RC_MUST_CHECK "$may_fail"
 expect prototypes 'rc_one_read: no takes' "$check_prototypes"
+prototype '/* gives   x' ' * takes   y' ' * errors  z */' RC_MUST_CHECK "$may_fail"
+expect prototypes 'rc_one_read: takes stands too late' "$check_prototypes"
 prototype '/* takes   x' ' * gives   y' ' * errors  z */' "$may_fail"
 expect prototypes 'rc_one_read: no RC_MUST_CHECK' "$check_prototypes"
 
