@@ -4,6 +4,7 @@
 #include <recompute/check.h>
 #include <recompute/config.h>
 #include <recompute/diagnose.h>
+#include <recompute/graph.h>
 #include <recompute/label.h>
 #include <recompute/op.h>
 #include <recompute/study.h>
@@ -190,6 +191,8 @@ static const list_row lists[] = {
     {"fields", "every setting: its key, type, default, Megatron-LM flag", list_fields},
     {"formats", "how a report can be printed", list_formats},
     {"labels", "every recompute label and what it discards", list_labels},
+    {"lacks", "what the graph of each profile builds, and what it refuses",
+     rc_graph_lacks_table},
     {"models", "every built-in model for --model", list_models},
     {"log_lines", "what `recompute diagnose` looks for in a log", list_log_lines},
     {"ops", "every operation a graph can hold", list_ops},

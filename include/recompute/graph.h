@@ -22,6 +22,7 @@ typedef enum rc_profile {
     RC_PROFILE_MEGATRON_TE,   /* Transformer Engine modules, fused attention */
     RC_PROFILE_MEGATRON_LOCAL /* Megatron's own modules, unfused attention */
 } rc_profile;
+enum { RC_PROFILE_COUNT = RC_PROFILE_MEGATRON_LOCAL + 1 };
 
 typedef enum rc_tensor_kind {
     RC_TENSOR_INPUT,  /* tokens, targets */
@@ -153,7 +154,8 @@ typedef struct rc_graph {
  *         tokenizer   vocabulary where cfg has none; 0 refuses that
  * gives   *out        the graph, verified
  * errors  RC_E_INPUT with the position of the setting that is missing or does not divide;
- *         RC_E_UNSUPPORTED for architecture settings that no builder knows;
+ *         RC_E_UNSUPPORTED for a setting that this profile's graph would leave out, at its position
+ *         (src/defs/graph_lacks.def), and for words that no builder knows;
  *         RC_E_RANGE when a size passes 2^63-1
  */
 RC_MUST_CHECK
@@ -167,9 +169,33 @@ RC_API rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t t
  * errors  as rc_graph_make */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_check_sizes(const rc_config *cfg, rc_error *err);
+/* What rc_graph_make refuses, for callers that look at other rules before they make the graph.
+ *
+ * takes   cfg  its fields, and its keys that are none; a default is never refused
+ * errors  RC_E_UNSUPPORTED naming the first setting that the profile's graph would leave out */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_refuse_lacks(const rc_config *cfg, rc_profile profile, rc_error *err);
+/* The rows of graph_lacks.def, for `recompute list lacks`.
+ *
+ * gives   *out  a row per setting, a column per profile
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_lacks_table(rc_arena *mem, rc_table **out, rc_error *err);
 
 /* Its invariants: operands exist, shapes and bytes agree, storages own themselves, regions hold ops.
  * errors  RC_E_BUG naming the first that is broken */
+/* What rc_graph_make refuses, for callers that look at other rules before they make the graph.
+ *
+ * takes   cfg  its fields, and its keys that are none; a default is never refused
+ * errors  RC_E_UNSUPPORTED naming the first setting that the profile's graph would leave out */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_refuse_lacks(const rc_config *cfg, rc_profile profile, rc_error *err);
+/* The rows of graph_lacks.def, for `recompute list lacks`.
+ *
+ * gives   *out  a row per setting, a column per profile
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_lacks_table(rc_arena *mem, rc_table **out, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_graph_verify(const rc_graph *graph, rc_error *err);
 /* One stable text form, for --dump and tests. */

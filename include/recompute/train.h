@@ -26,8 +26,8 @@ RC_MUST_CHECK
 RC_API rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err);
 
 /**
- * Refuses what the engine would leave out of the model (src/defs/fates.def): experts, parallel
- * sizes above 1, ... For who computes a model without training it; rc_training_open asks it too.
+ * Refuses what the engine's graph would leave out (rc_graph_refuse_lacks), unknown keys, and a vocabulary
+ * that is not said. For who costs a model without training it; rc_training_open asks it too.
  *
  * takes   cfg  model and parallel sections
  * errors  RC_E_UNSUPPORTED naming the setting; RC_E_INPUT for a vocabulary that only a tokenizer

@@ -271,6 +271,7 @@ static rc_code build_model(rc_builder *b)
 rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
                       rc_arena *mem, rc_graph **out, rc_error *err)
 {
+    RC_TRY(rc_graph_refuse_lacks(cfg, profile, err));
     RC_TRY(RC_NEW(mem, out, 1, err));
     rc_graph *graph = *out;
     graph->profile = profile;

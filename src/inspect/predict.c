@@ -1,8 +1,8 @@
 /* predict.c — what our own estimate says about a rank of a Megatron job.
  *
  * takes  the settings
- * gives  a sentence to be set beside what the log reports; none for a model that graph/ has no builder
- *        for, or whose sizes are not all known
+ * gives  a sentence to be set beside what the log reports; none for a model that graph/ refuses to
+ *        build, or whose sizes are not all known
  *
  * This is the one place where estimates of the megatron profiles enter the diagnosis. Today it counts
  * what a layer retains for its backward, from the same graph whose numbers the published formulas
@@ -29,20 +29,16 @@ static rc_code retained_by(const rc_graph *graph, const rc_setting *setting, rc_
     return rc_add(*bytes, stats, bytes) ? RC_OK : RC_E_RANGE;
 }
 
-static bool is_dense(const rc_config *cfg)
-{
-    return cfg->num_moe_experts == RC_NULL_INT && !cfg->multi_latent_attention &&
-           !cfg->experimental_attention_variant && !cfg->is_hybrid_model &&
-           !cfg->hybrid_override_pattern && !cfg->hybrid_layer_pattern;
-}
-
-/* Two layers are enough: all are alike, and the first's output is the second's input. */
+/* What a layer retains is counted, not what a rank holds. So two layers are enough: all are alike, and
+ * the first's output is the second's input; and both may stand on one stage. */
 static rc_code make_graph(const rc_config *cfg, rc_arena *mem, rc_graph **graph, rc_error *err)
 {
     rc_config *two;
     RC_TRY(RC_NEW(mem, &two, 1, err));
     *two = *cfg;
     two->num_layers = 2;
+    two->pipeline_model_parallel_size = 1;
+    two->origin[RC_FIELD_pipeline_model_parallel_size] = (rc_origin){.kind = RC_FROM_DERIVED};
     bool is_local = cfg->transformer_impl && strcmp(cfg->transformer_impl, "local") == 0;
     return rc_graph_make(two, is_local ? RC_PROFILE_MEGATRON_LOCAL : RC_PROFILE_MEGATRON_TE, 0,
                          mem, graph, err);
@@ -91,7 +87,7 @@ rc_code diag_predict(const rc_config *cfg, rc_arena *mem, const char **out, rc_e
     rc_graph *graph;
     rc_text text = {.mem = mem};
     *out = NULL;
-    if (!is_dense(cfg) || make_graph(cfg, mem, &graph, &ignored) != RC_OK)
+    if (make_graph(cfg, mem, &graph, &ignored) != RC_OK)
         return ignored.code == RC_E_MEMORY
                    ? RC_FAIL(err, RC_E_MEMORY, RC_NOWHERE, "%s", ignored.msg)
                    : RC_OK;

@@ -1,8 +1,8 @@
-/* fates.h — what the engine does with each setting (src/train/ only; what commands ask is public). */
+/* fates.h — what training does with each setting (src/train/ only; what commands ask is public). */
 #ifndef RC_TRAIN_FATES_H
 #define RC_TRAIN_FATES_H
 
-#include <recompute/config.h>
+#include "config/asks.h"
 
 typedef enum rc_fate_kind {
     RC_FATE_USED,
@@ -10,14 +10,11 @@ typedef enum rc_fate_kind {
     RC_FATE_REFUSED,
     RC_FATE_VOCABULARY
 } rc_fate_kind;
-typedef enum rc_fate_scope { RC_FATE_MODEL, RC_FATE_RUN } rc_fate_scope;
 
 /* A row of fates.def. */
 typedef struct rc_fate {
-    rc_fate_scope scope;
-    const char *section, *name;
+    rc_ask ask; /* first: fates are looked up as asks */
     rc_fate_kind kind;
-    const char *neutral, *words;
 } rc_fate;
 
 const rc_fate *rc_fate_list(size_t *n);
@@ -26,7 +23,8 @@ const rc_fate *rc_fate_of_field(rc_field field);
 const rc_fate *rc_fate_of_key(const char *path);
 const rc_fate *rc_fate_of_argument(const char *argument);
 
-/* rc_train_refuse_model, and what training adds. errors RC_E_UNSUPPORTED RC_E_INPUT */
+/* rc_train_refuse_model, and what training adds.
+ * errors  RC_E_UNSUPPORTED RC_E_INPUT */
 RC_MUST_CHECK
 rc_code rc_train_refuse_run(const rc_config *cfg, rc_error *err);
 

@@ -1,4 +1,4 @@
-/* fates_cases.h — a tiny run, and all that a setting may change of it, as text. */
+/* fates_cases.h — the rows of fates.def and graph_lacks.def as training sees them; a tiny run as text. */
 #ifndef RC_TESTS_FATES_CASES_H
 #define RC_TESTS_FATES_CASES_H
 
@@ -7,6 +7,7 @@
 #include <recompute/read.h>
 #include <recompute/train.h>
 
+#include "graph/lacks.h"
 #include "read/flags.h"
 #include "train/fates.h"
 #include "train/training.h"
@@ -138,10 +139,67 @@ static inline char *run_well(const char *const *words, size_t n)
     return out;
 }
 
-static inline bool is_family(const rc_fate *row)
+/* --- the rows of both tables */
+
+typedef struct rule {
+    const rc_ask *ask;
+    rc_fate_kind kind;
+    bool is_lack;
+} rule;
+
+static inline rule rule_of_lack(const rc_ask *ask)
 {
-    return row->name[strlen(row->name) - 1] == '*';
+    static const rc_fate_kind kinds[] = {RC_FATE_USED, RC_FATE_HARMLESS, RC_FATE_REFUSED};
+    const rc_lack *row = (const rc_lack *)(const void *)ask;
+    return (rule){ask, kinds[row->of[RC_PROFILE_ENGINE]], true};
 }
+
+static inline const rule *list_rules(size_t *n)
+{
+    static rule rules[1100];
+    size_t n_fates, n_lacks;
+    const rc_fate *fates = rc_fate_list(&n_fates);
+    const rc_lack *lacks = rc_lack_list(&n_lacks);
+    *n = n_fates + n_lacks;
+    assert_true(*n <= sizeof rules / sizeof *rules);
+    for (size_t i = 0; i < n_fates; i++)
+        rules[i] = (rule){&fates[i].ask, fates[i].kind, false};
+    for (size_t i = 0; i < n_lacks; i++)
+        rules[n_fates + i] = rule_of_lack(&lacks[i].ask);
+    return rules;
+}
+
+static inline bool is_family(const rc_ask *row)
+{
+    return row->key[strlen(row->key) - 1] == '*';
+}
+
+/* `ask` is NULL where no table has the setting. A row of its own goes before a family's. */
+static inline rule choose(const rc_fate *fate, const rc_ask *lack)
+{
+    if (lack && (!fate || is_family(&fate->ask)))
+        return rule_of_lack(lack);
+    return fate ? (rule){&fate->ask, fate->kind, false} : (rule){.ask = NULL};
+}
+
+static inline rule rule_of_field(rc_field field)
+{
+    const rc_asks lacks = rc_lack_asks();
+    return choose(rc_fate_of_field(field), rc_asks_of_field(&lacks, field));
+}
+
+static inline rule rule_of_argument(const char *name)
+{
+    const rc_asks lacks = rc_lack_asks();
+    return choose(rc_fate_of_argument(name), rc_asks_of_argument(&lacks, name));
+}
+
+static inline bool has_section(const rc_ask *row)
+{
+    return strchr(row->key, '.') != NULL;
+}
+
+/* --- arguments */
 
 static inline size_t words_of(const rc_flag *flag, const char *value, char buf[100],
                               const char *words[2])
@@ -170,10 +228,30 @@ static inline bool is_no_field(const rc_flag *flag, rc_arena *mem)
            cfg->unknown[0].fault == RC_KEY_LISTED;
 }
 
-static inline const char *key_of(const rc_fate *row, char buf[160])
+/* A value of the right type for that key that is none of the neutral ones. */
+static inline const char *other_value(const rc_ask *row)
 {
-    snprintf(buf, 160, "%s%s%s", row->section, *row->section ? "." : "", row->name);
-    return buf;
+    const char *first = row->neutral;
+    for (int i = 0; i < RC_FIELD_COUNT; i++) {
+        const rc_field_facts *facts = rc_field_find((rc_field)i);
+        if (strcmp(rc_field_key((rc_field)i), row->key) != 0)
+            continue;
+        switch (facts->type) {
+        case RC_FIELD_TYPE_BOOL:
+            return strcmp(first, "true") == 0 ? "false" : "true";
+        case RC_FIELD_TYPE_INT:
+            return "7";
+        case RC_FIELD_TYPE_REAL:
+            return "0.37";
+        case RC_FIELD_TYPE_LIST:
+        case RC_FIELD_TYPE_RAW:
+            return "[7]";
+        case RC_FIELD_TYPE_STR:
+        case RC_FIELD_TYPE_BYTES:
+            return "strange";
+        }
+    }
+    return strcmp(first, "true") == 0 ? "false" : strstr(first, "false") ? "true" : "strange";
 }
 
 #endif

@@ -1,67 +1,69 @@
-/* test_fates.c — every setting has a row in fates.def, and what is refused is refused by name where it stands. */
+/* test_fates.c — every setting has a row in fates.def or graph_lacks.def, and what training refuses of
+ * either is refused by name where it stands. */
 #include "fates_cases.h"
 
-/* --- the table itself */
+/* --- the tables themselves */
 
-static void the_table_is_sound(void **state)
+static void the_tables_are_sound(void **state)
 {
     size_t n;
-    const rc_fate *rows = rc_fate_list(&n);
+    const rule *rules = list_rules(&n);
     (void)state;
     for (size_t i = 0; i < n; i++) {
-        if (!*rows[i].name || !*rows[i].words)
-            fail_msg("row %zu (%s) has no name or no words", i, rows[i].name);
-        if (*rows[i].neutral && rows[i].kind != RC_FATE_REFUSED)
-            fail_msg("%s: only what is refused has neutral values", rows[i].name);
-        const char *field = strchr(rows[i].neutral, '=');
+        const rc_ask *row = rules[i].ask;
+        if (!*row->key || !*row->words)
+            fail_msg("row %zu (%s) has no key or no words", i, row->key);
+        if (*row->neutral && rules[i].kind != RC_FATE_REFUSED && !rules[i].is_lack)
+            fail_msg("%s: only what is refused has neutral values", row->key);
+        const char *field = strchr(row->neutral, '=');
         if (field && rc_field_find_name(field + 1) == RC_FIELD_COUNT)
-            fail_msg("%s: %s is no field", rows[i].name, field);
+            fail_msg("%s: %s is no field", row->key, field);
         for (size_t k = 0; k < i; k++)
-            if (strcmp(rows[i].section, rows[k].section) == 0 &&
-                strcmp(rows[i].name, rows[k].name) == 0)
-                fail_msg("%s.%s stands twice", rows[i].section, rows[i].name);
+            if (strcmp(row->key, rules[k].ask->key) == 0)
+                fail_msg("%s stands twice", row->key);
     }
 }
 
-static void every_field_has_a_fate(void **state)
+static void every_field_has_a_row(void **state)
 {
     (void)state;
     for (int i = 0; i < RC_FIELD_COUNT; i++)
-        if (!rc_fate_of_field((rc_field)i))
-            fail_msg("fates.def has no row for %s", rc_field_key((rc_field)i));
+        if (!rule_of_field((rc_field)i).ask)
+            fail_msg("no row for %s", rc_field_key((rc_field)i));
 }
 
-static void every_argument_has_a_fate(void **state)
+static void every_argument_has_a_row(void **state)
 {
-    size_t n_fates = 0;
+    size_t n_rules = 0;
     (void)state;
     for (size_t i = 0; i < rc_flag_count(); i++) {
         rc_arena *mem = rc_arena_open();
         const rc_flag *flag = rc_flag_at(i);
         if (is_no_field(flag, mem)) {
-            if (!rc_fate_of_argument(flag->name))
-                fail_msg("fates.def has no row for --%s", flag->name);
-            n_fates++;
+            if (!rule_of_argument(flag->name).ask)
+                fail_msg("no row for --%s", flag->name);
+            n_rules++;
         }
         rc_arena_close(mem);
     }
-    assert_true(n_fates > 500);
+    assert_true(n_rules > 500);
 }
 
 /* A family of which there is nothing is misspelt. Bridge's own keys cannot be looked up here. */
 static void every_family_has_a_member(void **state)
 {
     size_t n;
-    const rc_fate *rows = rc_fate_list(&n);
+    const rule *rules = list_rules(&n);
     (void)state;
     for (size_t i = 0; i < n; i++) {
-        bool is_found = !is_family(&rows[i]) || strcmp(rows[i].name, "*") == 0;
+        const rc_ask *row = rules[i].ask;
+        bool is_found = !is_family(row) || strstr(row->key, ".*");
         for (size_t k = 0; k < rc_flag_count() && !is_found; k++)
-            is_found = rc_fate_of_argument(rc_flag_at(k)->name) == &rows[i];
+            is_found = rule_of_argument(rc_flag_at(k)->name).ask == row;
         for (int k = 0; k < RC_FIELD_COUNT && !is_found; k++)
-            is_found = rc_fate_of_field((rc_field)k) == &rows[i];
+            is_found = rule_of_field((rc_field)k).ask == row;
         if (!is_found)
-            fail_msg("nothing begins as %s.%s", rows[i].section, rows[i].name);
+            fail_msg("nothing begins as %s", row->key);
     }
 }
 
@@ -104,46 +106,20 @@ static const char *neutral_value(const char *word, size_t n, char buf[100], cons
     return buf;
 }
 
-/* A value of the right type that is none of the neutral ones. */
-static const char *other_value(const rc_fate *row, const char *key)
-{
-    const char *first = row->neutral;
-    for (int i = 0; i < RC_FIELD_COUNT; i++) {
-        const rc_field_facts *facts = rc_field_find((rc_field)i);
-        if (strcmp(rc_field_key((rc_field)i), key) != 0)
-            continue;
-        switch (facts->type) {
-        case RC_FIELD_TYPE_BOOL:
-            return strcmp(first, "true") == 0 ? "false" : "true";
-        case RC_FIELD_TYPE_INT:
-            return "7";
-        case RC_FIELD_TYPE_REAL:
-            return "0.37";
-        case RC_FIELD_TYPE_LIST:
-        case RC_FIELD_TYPE_RAW:
-            return "[7]";
-        case RC_FIELD_TYPE_STR:
-        case RC_FIELD_TYPE_BYTES:
-            return "strange";
-        }
-    }
-    return strcmp(first, "true") == 0 ? "false" : strstr(first, "false") ? "true" : "strange";
-}
-
 static void every_refused_key_is_refused_by_name_and_its_neutral_values_pass(void **state)
 {
     size_t n, n_tried = 0;
-    const rc_fate *rows = rc_fate_list(&n);
+    const rule *rules = list_rules(&n);
     (void)state;
     for (size_t i = 0; i < n; i++) {
-        char key[160], word[300], value[100];
+        char word[300], value[100];
         const char *words[3] = {word}, *more;
-        const rc_fate *row = &rows[i];
-        key_of(row, key);
-        bool is_key = *row->section || rc_field_find_name(row->name) != RC_FIELD_COUNT;
-        if (row->kind != RC_FATE_REFUSED || !is_key || is_family(row))
+        const rc_ask *row = rules[i].ask;
+        const char *key = row->key;
+        bool is_key = has_section(row) || rc_field_find_name(key) != RC_FIELD_COUNT;
+        if (rules[i].kind != RC_FATE_REFUSED || !is_key || is_family(row))
             continue;
-        snprintf(word, sizeof word, "%s=%s", key, other_value(row, key));
+        snprintf(word, sizeof word, "%s=%s", key, other_value(row));
         need_refused(words, 1, key, true);
         for (const char *at = row->neutral; *at; at += strspn(at, " ")) {
             size_t n_letters = strcspn(at, " ");
@@ -167,9 +143,9 @@ static void every_refused_argument_is_refused_by_name(void **state)
         const char *words[2];
         rc_arena *mem = rc_arena_open();
         const rc_flag *flag = rc_flag_at(i);
-        const rc_fate *row = is_no_field(flag, mem) ? rc_fate_of_argument(flag->name) : NULL;
-        if (row && row->kind == RC_FATE_REFUSED) {
-            bool is_on = strcmp(row->neutral, "true") == 0 && flag->takes == RC_FLAG_NONE;
+        const rule row = is_no_field(flag, mem) ? rule_of_argument(flag->name) : (rule){0};
+        if (row.ask && row.kind == RC_FATE_REFUSED) {
+            bool is_on = strcmp(row.ask->neutral, "true") == 0 && flag->takes == RC_FLAG_NONE;
             bool is_number = flag->takes == RC_FLAG_INT || flag->takes == RC_FLAG_REAL;
             size_t n = words_of(flag, is_number ? "7" : NULL, buf, words);
             const char *only = strrchr(flag->choices, ' '); /* the first may be neutral */
@@ -303,9 +279,9 @@ static void a_saved_config_of_bridge_trains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_sound),
-        cmocka_unit_test(every_field_has_a_fate),
-        cmocka_unit_test(every_argument_has_a_fate),
+        cmocka_unit_test(the_tables_are_sound),
+        cmocka_unit_test(every_field_has_a_row),
+        cmocka_unit_test(every_argument_has_a_row),
         cmocka_unit_test(every_family_has_a_member),
         cmocka_unit_test(every_refused_key_is_refused_by_name_and_its_neutral_values_pass),
         cmocka_unit_test(every_refused_argument_is_refused_by_name),

@@ -1,4 +1,4 @@
-/* test_fates_run.c — fates.def says the truth: a used setting changes something, a harmless one no bit. */
+/* test_fates_run.c — the rows say the truth: a used setting changes something, a harmless one no bit. */
 #include "fates_cases.h"
 
 /* --- harmless */
@@ -40,7 +40,7 @@ static void every_harmless_field_moves_no_bit(void **state)
     for (int i = 0; i < RC_FIELD_COUNT; i++) {
         char word[200];
         const char *words[] = {word};
-        if (rc_fate_of_field((rc_field)i)->kind != RC_FATE_HARMLESS)
+        if (rule_of_field((rc_field)i).kind != RC_FATE_HARMLESS)
             continue;
         snprintf(word, sizeof word, "%s=%s", rc_field_key((rc_field)i),
                  harmless_value((rc_field)i));
@@ -55,16 +55,16 @@ static void every_harmless_field_moves_no_bit(void **state)
 static void every_harmless_key_is_passed_over(void **state)
 {
     size_t n, n_words = 0;
-    const rc_fate *rows = rc_fate_list(&n);
+    const rule *rules = list_rules(&n);
     char *right = run_well(NULL, 0);
     static char text[400][180];
     const char *words[400];
     (void)state;
     for (size_t i = 0; i < n; i++) {
-        char key[160];
-        key_of(&rows[i], key);
-        bool is_key = *rows[i].section && !is_family(&rows[i]) && rows[i].name[0] != '_';
-        if (!is_key || rows[i].kind != RC_FATE_HARMLESS)
+        const char *key = rules[i].ask->key;
+        bool is_key = has_section(rules[i].ask) && !is_family(rules[i].ask) &&
+                      strncmp(strchr(key, '.'), "._", 2) != 0;
+        if (!is_key || rules[i].kind != RC_FATE_HARMLESS)
             continue;
         rc_field field = RC_FIELD_COUNT;
         for (int k = 0; k < RC_FIELD_COUNT; k++)
@@ -93,8 +93,8 @@ static void every_harmless_argument_is_passed_over(void **state)
     for (size_t i = 0; i < rc_flag_count(); i++) {
         rc_arena *mem = rc_arena_open();
         const rc_flag *flag = rc_flag_at(i);
-        const rc_fate *row = is_no_field(flag, mem) ? rc_fate_of_argument(flag->name) : NULL;
-        if (row && row->kind == RC_FATE_HARMLESS) {
+        const rule row = is_no_field(flag, mem) ? rule_of_argument(flag->name) : (rule){0};
+        if (row.ask && row.kind == RC_FATE_HARMLESS) {
             assert_true(n_tried < 600);
             const char *two[2];
             size_t n = words_of(flag, *flag->choices ? NULL : "7", text[n_tried++], two);
@@ -283,7 +283,7 @@ static void every_used_field_changes_something(void **state)
         free(after);
     }
     for (int k = 0; k < RC_FIELD_COUNT; k++)
-        if (rc_fate_of_field((rc_field)k)->kind == RC_FATE_USED && !is_tried[k])
+        if (rule_of_field((rc_field)k).kind == RC_FATE_USED && !is_tried[k])
             fail_msg("%s is said to be used, and not tried", rc_field_key((rc_field)k));
 }
 
@@ -367,7 +367,7 @@ static void odd_values_are_errors_by_name_or_right(void **state)
         const char *key = rc_field_find((rc_field)i)->key;
         bool is_path = strncmp(key, "checkpoint.", 11) == 0 &&
                        strcmp(key, "checkpoint.save_interval") != 0;
-        if (!*key || is_path || rc_fate_of_field((rc_field)i)->kind != RC_FATE_USED)
+        if (!*key || is_path || rule_of_field((rc_field)i).kind != RC_FATE_USED)
             continue;
         for (size_t k = 0; k < sizeof odd_values / sizeof *odd_values; k++)
             n_faults += try_odd(key, odd_values[k]);
