@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check-prototypes.sh — every prototype of a public header has a comment above it, or above its group (what
 # follows without an empty line), and a function that can fail says under fixed headings what it takes, gives
-# and fails with. Every parameter has a name. Nothing is said behind a prototype.
+# and fails with. Every parameter has a name. Nothing is said behind a prototype or a field.
 #
 #   errors  of every function that returns rc_code, which is RC_MUST_CHECK
 #   takes   where it has an input other than its noun: rc_graph_verify takes an rc_graph, needless to say
@@ -63,7 +63,7 @@ LC_ALL=C awk '
         if (needs_gives && !has("gives")) fault(first, name ": no gives")
     }
 
-    FNR == 1 { in_comment = in_prototype = 0; comment = "" }
+    FNR == 1 { in_comment = in_prototype = in_struct = 0; comment = "" }
     in_comment { comment = comment "\n" $0; if (/\*\//) in_comment = 0; next }
     /^[ \t]*\/\*/ && !in_prototype {
         comment = $0
@@ -80,6 +80,9 @@ LC_ALL=C awk '
         }
         next
     }
+    /^(typedef )?struct .*\{$/ || (in_struct && /^ +struct \{$/) { in_struct++ }
+    in_struct && /^ *\}/ { in_struct-- }
+    in_struct && /[;,] *\/\*/ { fault(FNR, "a comment behind a field") }
     { comment = "" }
     END { exit bad }
 ' include/recompute/*.h

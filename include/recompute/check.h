@@ -26,6 +26,7 @@ typedef enum rc_layer {
     RC_LAYER_BUILD,
     RC_LAYER_ADVICE
 } rc_layer;
+
 /* "core" "cli" "bridge" "build" "advice" */
 RC_API const char *rc_layer_name(rc_layer layer);
 
@@ -68,6 +69,7 @@ typedef struct rc_rule_facts {
 /* The rows of the table: how many, and the i-th, NULL past the last. */
 RC_API size_t rc_rule_count(void);
 RC_API const rc_rule_facts *rc_rule_find_nth(size_t i);
+
 /* By id, with - or _; the names that other collections use for a rule are known too. NULL where there is
  * none. */
 RC_API const rc_rule_facts *rc_rule_find(const char *id);
@@ -77,6 +79,7 @@ RC_API const char *rc_rule_other_name(const rc_rule_facts *rule);
 RC_API const char *rc_rule_nearest(const char *id, char buf[RC_RULE_ID_ROOM]);
 /* The id as printed: words joined by -. Returns buf. */
 RC_API const char *rc_rule_id(const rc_rule_facts *rule, char buf[RC_RULE_ID_ROOM]);
+
 /* "ValueError, megatron/core/transformer/transformer_config.py 1903", cut to `room` bytes with its NUL; ""
  * where the rule is ours. Returns buf. */
 RC_API const char *rc_rule_source(const rc_rule_facts *rule, char *buf, size_t room);
@@ -96,24 +99,34 @@ RC_API rc_check_target rc_check_find_target(const rc_config *cfg);
 
 typedef struct rc_check_options {
     rc_check_target target;
-    const char *megatron;           /* release of Megatron Core: "0.16", "main"; NULL is main */
-    const char *transformer_engine; /* "2.9.0"; NULL is new enough for everything */
-    bool has_advice;                /* also the rules of our own */
+    /* release of Megatron Core: "0.16", "main"; NULL is main */
+    const char *megatron;
+    /* "2.9.0"; NULL is new enough for everything */
+    const char *transformer_engine;
+    /* also the rules of our own */
+    bool has_advice;
 } rc_check_options;
 
 typedef struct rc_check {
-    rc_findings
-        findings; /* errors in firing order, then warnings and notes in emission order */
-    const rc_rule_facts **rules; /* [findings.n] the row of each finding */
-    const rc_doc **fixes;        /* [findings.n] MAP of settings that mend it, or NULL */
-    size_t first;     /* the finding the framework dies of, findings.n when it is accepted */
-    bool is_accepted; /* by the target: no error at all */
-    const char *exception; /* of the first, or NULL */
-    const char *
-        *warnings; /* what the framework itself warns, ids in emission order, up to its death */
+    /* errors in firing order, then warnings and notes in emission order */
+    rc_findings findings;
+    /* [findings.n] the row of each finding */
+    const rc_rule_facts **rules;
+    /* [findings.n] MAP of settings that correct it, or NULL */
+    const rc_doc **fixes;
+    /* the finding that stops the framework; findings.n when it is accepted */
+    size_t first;
+    /* by the target: no error at all */
+    bool is_accepted;
+    /* of the first, or NULL */
+    const char *exception;
+    /* what the framework itself warns, ids in emission order, up to where it stops */
+    const char **warnings;
     size_t n_warnings;
-    const rc_doc *effective; /* MAP: the four recompute settings as the framework leaves them */
-    const rc_doc *effective_other; /* MAP: other settings that it changed */
+    /* MAP: the four recompute settings as the framework leaves them */
+    const rc_doc *effective;
+    /* MAP: other settings that it changed */
+    const rc_doc *effective_other;
 } rc_check;
 
 /**
@@ -152,6 +165,7 @@ RC_API rc_code rc_check_make_core(const rc_doc *fields, bool is_mla,
 RC_MUST_CHECK
 RC_API rc_code rc_say_patch(const rc_doc *fix, const rc_config *cfg, rc_arena *mem,
                             const char **out, rc_error *err);
+
 /* A fix, or several in one map, as the framework's user writes them: "model.a=b", "--a b", "a=b".
  *
  * takes   fix      MAP of settings
@@ -171,6 +185,7 @@ RC_API rc_code rc_check_refuse_errors(const rc_config *cfg, rc_arena *mem, rc_er
 
 /* The verdict, a line per finding, what the framework warns, and the settings it leaves. */
 RC_API void rc_check_print(const rc_check *check, FILE *to);
+
 /* For people and programs.
  *
  * gives   *out  a row per finding, in their order
