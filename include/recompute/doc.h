@@ -1,6 +1,6 @@
 /* doc.h — rc_doc: a tree of scalars, lists and maps with a source position for every node.
  *
- * The only thing readers (src/read/) produce. Everything in it is plain data owned by the arena
+ * The only thing readers (src/read/, src/args/) produce. Everything in it is plain data owned by the arena
  * it was made in. Maps keep the order of the file; a key appears once (readers refuse or resolve
  * duplicates). Bytes of a string may hold NULs: use `n_bytes`.
  */
@@ -13,6 +13,15 @@
 #include <stdio.h>
 
 RC_EXTERN_C_BEGIN
+
+/* What a document may hold; a reader refuses more, with its position. */
+enum {
+    RC_READ_MAX_BYTES = 64 * 1024 * 1024,
+    /* values of one document, aliases expanded */
+    RC_READ_MAX_NODES = 500 * 1000,
+    /* lists and maps inside each other */
+    RC_READ_MAX_DEPTH = 48
+};
 
 typedef enum rc_doc_kind {
     RC_DOC_NULL,

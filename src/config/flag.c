@@ -3,8 +3,8 @@
  * takes  an argument as it is written on a command line, in a script or a MODEL_ARGS map
  * gives  what the parser would stop at: a name or a choice it does not know
  */
+#include "args/flags.h"
 #include "config/make.h"
-#include "read/flags.h"
 
 #include <string.h>
 

@@ -4,12 +4,13 @@
  * gives  one rc_input each, in their order, so that later ones win
  * next   config.c
  */
+#include "args/flags.h"
+#include "args/override.h"
+#include "args/words.h"
 #include "base/file.h"
+#include "base/nodes.h"
 #include "config/make.h"
-#include "read/args.h"
-#include "read/flags.h"
-#include "read/override.h"
-#include "read/reader.h"
+#include "read/readers.h"
 
 #include <recompute/read.h>
 

@@ -3,9 +3,9 @@
  * takes  a row of aliases.def, hf.def or presets.def and the node that called for it
  * gives  the fields set; their values stand at the place of that node
  */
+#include "args/override.h"
 #include "config/make.h"
 #include "config/value.h"
-#include "read/override.h"
 
 #include "base/num.h"
 

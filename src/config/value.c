@@ -8,9 +8,9 @@
  */
 #include "config/value.h"
 
+#include "args/override.h"
 #include "base/num.h"
 #include "base/text.h"
-#include "read/override.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,9 +8,11 @@
  * line is wrong" is what a reader of configurations is for. Strict: no comments, no trailing
  * commas, no duplicate keys; each has a message of its own because people write them.
  */
-#include "read/reader.h"
+#include <recompute/read.h>
 
+#include "base/nodes.h"
 #include "base/num.h"
+#include "base/source.h"
 #include "base/text.h"
 
 #include <math.h>

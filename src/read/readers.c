@@ -2,11 +2,15 @@
  *
  * takes  a path
  * gives  the rc_doc of the reader whose row in readers.def fits, in sections: what other programs
- *        write without sections is put under one that names its tongue
+ *        write without sections is put under one that names where it comes from
  */
+#include "read/readers.h"
+
+#include "args/words.h"
 #include "base/file.h"
-#include "read/args.h"
-#include "read/reader.h"
+#include "base/nodes.h"
+
+#include <recompute/read.h>
 
 #include <string.h>
 #include <strings.h>

@@ -7,8 +7,10 @@
  * libfyaml bounds its own recursion; what it leaves to us is bounded here: nesting, the number
  * of values, and the values that aliases multiply ("billion laughs").
  */
-#include "read/reader.h"
+#include <recompute/read.h>
 
+#include "base/nodes.h"
+#include "base/source.h"
 #include "base/text.h"
 
 #include <libfyaml.h>

@@ -6,9 +6,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "study/machine.h"
 
+#include <recompute/args.h>
 #include <recompute/cost.h>
 #include <recompute/policy.h>
-#include <recompute/read.h>
 #include <recompute/study.h>
 #include <recompute/train.h>
 

@@ -7,8 +7,8 @@
 #include <recompute/read.h>
 #include <recompute/train.h>
 
+#include "args/flags.h"
 #include "graph/lacks.h"
-#include "read/flags.h"
 #include "train/fates.h"
 #include "train/training.h"
 #include "train_files.h"

@@ -1,7 +1,7 @@
 /* test_args.c — argument lines, launch scripts, and the arguments in a log. */
 #include "read_cases.h"
 
-#include "read/flags.h"
+#include "args/flags.h"
 
 static void args_reads_a_line(void **state)
 {

@@ -1,0 +1,110 @@
+/* diag.h — what the parts of the diagnosis share (src/diagnose/ only).
+ *
+ * One struct holds everything a clue asks or a sentence names. Unknown sizes and counts are
+ * RC_LOG_UNKNOWN, unknown reals NAN, unknown texts NULL.
+ */
+#ifndef RC_DIAGNOSE_DIAG_H
+#define RC_DIAGNOSE_DIAG_H
+
+#include <recompute/diagnose.h>
+
+typedef enum diag_clue {
+#define RC_CLUE(name, meaning) CLUE_##name,
+#include "defs/clues.def"
+#undef RC_CLUE
+    CLUE_COUNT
+} diag_clue;
+
+typedef struct diag {
+    const rc_job *job;
+    rc_arena *mem;
+    const rc_oom *oom;         /* the message that decides, or NULL */
+    const rc_log_event *event; /* the event that decides where there is no such message */
+    const rc_check *check;     /* of the settings, or NULL */
+    const rc_finding *broken;  /* its first error, or NULL */
+    const rc_finding *open;    /* its first error that a recipe's values could still mend */
+    rc_trainer framework;
+    bool clues[CLUE_COUNT];
+    rc_stage stage;
+    unsigned frames;
+    bool is_decimal; /* the log speaks in units of 1e9 */
+    bool is_worst_first_stage, is_worst_last_stage, is_same_stage;
+
+    /* sizes, bytes */
+    int64_t request, capacity, free_bytes, allocated, idle, reserved, process, own, other,
+        outside;
+    int64_t limit, room, private_bytes, worst, best, state, before, after, peak, peak_reserved;
+    int64_t live, largest_block, unaccounted;
+    int64_t grown, grown_from, grown_to; /* steadily, over the steps of grown_rank */
+    /* counts */
+    int64_t pid, rank, gpu, worst_rank, best_rank, position, n_saved, n_replayed, exit, n_lines;
+    int64_t iteration, mbs, mbs_half, tp_double, cp_double, layers_heavy, layers_quarter,
+        layers_more;
+    int64_t tokens_half, pp, grown_rank, grown_steps;
+    /* reals */
+    double idle_percent, spread_percent, saved_percent, host_percent, host_used, grad_norm,
+        loss;
+    double step_before, step_after;
+    /* texts, safe to print */
+    const char *tensor, *frame, *saved_dtype, *replayed_dtype, *saved_shape, *replayed_shape;
+    const char *refused_text, *engine_text, *error_text, *nan_text, *rule_text, *fix_text;
+    const char *fix_line, *not_applied, *change, *metric, *library, *refused_host, *stage_text;
+    const char *layers_text, *modules, *modules_words, *alloc_variable, *graph_register;
+    const char *settings_path, *heavy_end, *grown_metric;
+} diag;
+
+/* facts.c: fills the struct from the job. */
+RC_MUST_CHECK
+rc_code diag_collect(diag *d, rc_error *err);
+/* growth.c: the rank whose memory grew most, if any grew as a leak does. */
+void diag_collect_growth(diag *d);
+/* clues.c: which clues hold. */
+void diag_clues(const diag *d, bool holds[CLUE_COUNT]);
+const char *diag_clue_name(diag_clue clue);
+const char *diag_clue_meaning(diag_clue clue);
+/* tensor.c: names the request where a tensor of this model has its size. */
+RC_MUST_CHECK
+rc_code diag_name_tensor(diag *d, rc_error *err);
+/* words.c: fills {names} and [optional parts]; *out NULL when a name outside brackets is unknown. */
+RC_MUST_CHECK
+rc_code diag_fill(const diag *d, const char *sentence, const char **out, rc_error *err);
+/* Every name in a sentence exists. errors RC_E_BUG */
+RC_MUST_CHECK
+rc_code diag_verify_words(const char *sentence, rc_error *err);
+/* A copy that is safe to print, cut at `most` bytes. */
+RC_MUST_CHECK
+rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out,
+                  rc_error *err);
+const char *diag_size(int64_t bytes, bool is_decimal, char buf[64]);
+/* steps.c: the row's steps that can act here. */
+RC_MUST_CHECK
+rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error *err);
+/* Every step of a row exists, and so does every name in its words and lines. errors RC_E_BUG */
+RC_MUST_CHECK
+rc_code diag_verify_steps(const char *names, rc_error *err);
+/* settings.c: what the framework's rules say; whether they still hold with overrides added. */
+RC_MUST_CHECK
+rc_code diag_check_settings(diag *d, rc_error *err);
+/* "full", "selective" or "", Megatron-LM's shorthand --recompute-activations counted. */
+const char *diag_granularity(const rc_config *cfg);
+RC_MUST_CHECK
+rc_code diag_accepts(const diag *d, const char *overrides, bool *is_accepted, rc_error *err);
+/* predict.c: what our own estimate says about this job, a sentence; *out NULL where it has none. */
+RC_MUST_CHECK
+rc_code diag_predict(const rc_config *cfg, rc_arena *mem, const char **out, rc_error *err);
+/* evidence.c, numbers.c, findings.c */
+RC_MUST_CHECK
+rc_code diag_evidence(const diag *d, rc_diagnosis *out, rc_error *err);
+RC_MUST_CHECK
+rc_code diag_rule_out(const diag *d, rc_diagnosis *out, rc_error *err);
+RC_MUST_CHECK
+rc_code diag_numbers(const diag *d, rc_diagnosis *out, rc_error *err);
+RC_MUST_CHECK
+rc_code diag_findings(const diag *d, rc_diagnosis *out, rc_error *err);
+
+static inline bool diag_has(const diag *d, diag_clue clue)
+{
+    return d->clues[clue];
+}
+
+#endif
