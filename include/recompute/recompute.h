@@ -1,7 +1,7 @@
 /* recompute.h — the whole library: every public header. Data flows from stage to stage, each taking one noun
  * and making the next:
  *
- *   read.h → config.h → graph.h → policy.h → schedule.h → cost.h, plan.h, exec.h → train.h, study.h
+ *   read.h, args.h → config.h → graph.h → policy.h → schedule.h → cost.h, plan.h, exec.h → train.h, study.h
  *
  * passes.h makes the nouns from graph to cost in one call. Beside this line stand check.h, which judges a
  * config, and snapshot_file.h → snapshot.h and log.h → diagnose.h, which read what a job left.
@@ -12,6 +12,7 @@
 #define RECOMPUTE_RECOMPUTE_H
 
 #include <recompute/arena.h>
+#include <recompute/args.h>
 #include <recompute/check.h>
 #include <recompute/config.h>
 #include <recompute/cost.h>

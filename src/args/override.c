@@ -11,6 +11,9 @@
  */
 #include "args/override.h"
 
+#include "base/nodes.h"
+#include "base/source.h"
+
 #include <recompute/args.h>
 
 #include <string.h>
