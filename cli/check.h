@@ -1,4 +1,4 @@
-/* check.h — the pieces of `recompute check`: one file per form of output. */
+/* check.h — the pieces of `recompute check`: one file per form of output. Each says which others it stands on. */
 #ifndef RC_CLI_CHECK_H
 #define RC_CLI_CHECK_H
 
@@ -28,6 +28,8 @@ typedef struct rc_check_show {
 } rc_check_show;
 
 const char *rc_check_target_name(rc_check_target target);
+/* false, and *out is left, when none has that name */
+bool rc_check_target_find(const char *name, rc_check_target *out);
 /* 0 clean, 1 findings that count, 2 unreadable. */
 int rc_subject_status(const rc_subject *subject, const rc_check_show *show);
 
@@ -100,8 +102,8 @@ rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena 
  *        *after  the configuration with them
  */
 RC_MUST_CHECK
-rc_code rc_check_mend(const rc_check_inputs *inputs, const rc_subject *subject, rc_level level,
-                      rc_arena *mem, const rc_doc **fix, rc_subject *after, rc_error *err);
+rc_code rc_check_fix(const rc_check_inputs *inputs, const rc_subject *subject, rc_level level,
+                     rc_arena *mem, const rc_doc **fix, rc_subject *after, rc_error *err);
 /* Edits the YAML file in place: values only, comments and layout stay. Atomic. */
 RC_MUST_CHECK
 rc_code rc_check_write_yaml(const rc_subject *subject, const rc_doc *file, const rc_doc *fix,

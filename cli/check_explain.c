@@ -1,4 +1,7 @@
-/* check_explain.c — one rule, told with an example. */
+/* check_explain.c — one rule, told with an example.
+ *
+ * above  check_json.c
+ */
 #include "check.h"
 
 #include "base/text.h"

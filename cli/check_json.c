@@ -1,4 +1,7 @@
-/* check_json.c — findings as one JSON object; the schema is in docs/check.md. */
+/* check_json.c — findings as one JSON object; the schema is in docs/check.md.
+ *
+ * above  check_subject.c
+ */
 #include "check.h"
 
 #include "base/text.h"

@@ -4,6 +4,8 @@
  * in   {"id": …, "kind": "TransformerConfig", "te_version": "2.9.0", "config": {field: value, …}}
  * out  {"id": …, "verdict": "accept"|"reject", "rule": …, "exception": …, "warnings": […],
  *       "effective": {…}|null, "effective_other": {…}|null, "all_rules": […]}
+ *
+ * above  check_json.c
  */
 #include "check.h"
 

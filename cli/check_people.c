@@ -1,4 +1,7 @@
-/* check_people.c — findings for people: position, line, caret, why, what to write instead, source. */
+/* check_people.c — findings for people: position, line, caret, why, what to write instead, source.
+ *
+ * above  check_subject.c
+ */
 #include "check.h"
 
 #include "base/text.h"

@@ -2,6 +2,8 @@
  *
  * takes  configurations, as cli/check_inputs.c gathers them from the command line
  * gives  findings, for people or as JSON or SARIF; the exit status says whether any of them counts
+ *
+ * above  check_inputs.c, check_fix.c and one file for each form of output; all stand on check_subject.c
  */
 #include "check.h"
 #include "model.h"
@@ -12,30 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const target_names[] = {"core", "megatron-lm", "bridge"};
-
-const char *rc_check_target_name(rc_check_target target)
-{
-    return target_names[target];
-}
-
-int rc_subject_status(const rc_subject *subject, const rc_check_show *show)
-{
-    if (subject->unreadable)
-        return 2;
-    bool has_warning = rc_findings_count(&subject->check->findings, RC_LEVEL_WARNING) > 0;
-    return !subject->check->is_accepted || (show->is_strict && has_warning);
-}
-
-bool rc_subject_find_setting(const rc_subject *subject, rc_arena *mem, rc_field *field,
-                             const char **value)
-{
-    while (*field < RC_FIELD_COUNT && subject->cfg->origin[*field].kind == RC_FROM_DEFAULT)
-        ++*field;
-    return *field < RC_FIELD_COUNT &&
-           rc_config_show(subject->cfg, *field, mem, value, NULL) == RC_OK;
-}
 
 typedef struct job {
     const rc_args *args;
@@ -48,39 +26,6 @@ typedef struct job {
 } job;
 
 /* --- checking */
-
-/* The inputs, and the fix on top of them, as one configuration. */
-static rc_code make_config(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
-                           rc_config **out, rc_error *err)
-{
-    rc_input *all;
-    size_t n = inputs->n;
-    rc_doc *root;
-    RC_TRY(RC_NEW(mem, &all, n + 1, err));
-    memcpy(all, inputs->at, n * sizeof *all);
-    if (fix && fix->child) {
-        rc_doc *fields;
-        RC_TRY(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &root, err));
-        RC_TRY(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &fields, err));
-        fields->child = fix->child;
-        fields->last = fix->last;
-        fields->n_children = fix->n_children;
-        rc_doc_add(root, "fields", RC_NOWHERE, fields);
-        all[n++] = (rc_input){root, RC_FROM_OVERRIDE};
-    }
-    return rc_config_make(all, n, mem, out, err);
-}
-
-rc_code rc_check_run(const rc_check_inputs *inputs, const rc_doc *fix, rc_arena *mem,
-                     rc_subject *subject, rc_error *err)
-{
-    rc_config *cfg;
-    RC_TRY(make_config(inputs, fix, mem, &cfg, err));
-    subject->cfg = cfg;
-    if (!subject->has_target) /* the kind of input decides */
-        subject->options.target = rc_check_find_target(cfg);
-    return rc_check_make(cfg, &subject->options, mem, &subject->check, err);
-}
 
 static rc_code check_one(job *work, const char *path, const rc_check_inputs *inputs,
                          rc_subject *subject, rc_error *err)
@@ -105,7 +50,7 @@ static rc_code print_fix(job *work, const rc_check_inputs *inputs, rc_subject *s
     const char *text;
     rc_subject after;
     rc_level level = work->show.is_strict ? RC_LEVEL_WARNING : RC_LEVEL_ERROR;
-    RC_TRY(rc_check_mend(inputs, subject, level, work->mem, &fix, &after, err));
+    RC_TRY(rc_check_fix(inputs, subject, level, work->mem, &fix, &after, err));
     if (rc_args_find(work->args, "--write") && fix->child && inputs->file)
         RC_TRY(rc_check_write_yaml(subject, inputs->file, fix, work->mem, err));
     RC_TRY(rc_say_patch(fix, subject->cfg, work->mem, &text, err));
@@ -169,13 +114,8 @@ static rc_code check_all(job *work, bool is_streamed, int *status, rc_error *err
 static rc_code set_target(job *work, const char *name, rc_error *err)
 {
     char safe[80];
-    for (size_t i = 0; name && i < sizeof target_names / sizeof *target_names; i++)
-        if (strcmp(target_names[i], name) == 0) {
-            work->options.target = (rc_check_target)i;
-            work->has_target = true;
-            return RC_OK;
-        }
-    if (!name)
+    work->has_target = name && rc_check_target_find(name, &work->options.target);
+    if (!name || work->has_target)
         return RC_OK;
     return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "--for %s: write core, megatron-lm or bridge",
                    rc_text_printable(name, strlen(name), safe, sizeof safe));
@@ -230,9 +170,9 @@ static const rc_option options[] = {
     RC_MODEL_OPTION,
     {"--origins", NULL, "print every value that is set, and where it came from", false},
     {"--dump", "NOUN,...", "print nouns on the way: config, check", false},
-    {"--strict", NULL, "warnings count: exit status 1, and --fix mends them too", false},
+    {"--strict", NULL, "warnings count: exit status 1, and --fix fixes them too", false},
     {"--notes", NULL, "print notes too", false},
-    {"--fix", NULL, "print the settings that mend the config, and edit nothing", false},
+    {"--fix", NULL, "print the settings that fix the config, and edit nothing", false},
     {"--write", NULL, "--fix, and edit the YAML file in place; comments and layout stay",
      false},
     {"--sarif", NULL, "print SARIF 2.1.0, for code review", false},

@@ -30,7 +30,7 @@ typedef enum rc_layer {
 /* "core" "cli" "bridge" "build" "advice" */
 RC_API const char *rc_layer_name(rc_layer layer);
 
-enum { RC_RULE_ID_ROOM = 80, RC_RULE_RELEASES_ROOM = 16 };
+enum { RC_RULE_ID_ROOM = 80, RC_RULE_RELEASES_ROOM = 16, RC_RULE_SETTINGS_ROOM = 8 };
 
 /* What the framework does where a rule fires. */
 typedef enum rc_effect {
@@ -85,13 +85,18 @@ RC_API const char *rc_rule_id(const rc_rule_facts *rule, char buf[RC_RULE_ID_ROO
 RC_API const char *rc_rule_source(const rc_rule_facts *rule, char *buf, size_t room);
 /* The exception a rejection raises ("ValueError"); NULL where the rule raises none, or rejects nothing. */
 RC_API const char *rc_rule_exception(const rc_rule_facts *rule);
+/* The settings at fault, most blamed first, in `out`. Returns how many. */
+RC_API size_t rc_rule_settings(const rc_rule_facts *rule, rc_field out[RC_RULE_SETTINGS_ROOM]);
 /* "0.16-", "0.15-0.15", "-0.14" or "all", in buf or a constant. */
 RC_API const char *rc_rule_releases(const rc_rule_facts *rule, char buf[RC_RULE_RELEASES_ROOM]);
 
 typedef enum rc_check_target {
-    RC_CHECK_CORE,        /* the config classes alone */
-    RC_CHECK_MEGATRON_LM, /* + validate_args, build and run time, advice */
-    RC_CHECK_BRIDGE       /* + Bridge's finalize and validate, build and run time, advice */
+    /* the config classes alone */
+    RC_CHECK_CORE,
+    /* and validate_args, build and run time, advice */
+    RC_CHECK_MEGATRON_LM,
+    /* and Bridge's finalize and validate, build and run time, advice */
+    RC_CHECK_BRIDGE
 } rc_check_target;
 
 /* The target that the kind of input calls for. */

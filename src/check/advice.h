@@ -1,4 +1,7 @@
-/* advice.h — the families of our own rules, by subject; ORDER of rc_check_advice. */
+/* advice.h — the families of our own rules, by subject; ORDER of rc_check_advice.
+ *
+ * above  sizes.h; rules_advice_*.c stand on advice.c
+ */
 #ifndef RC_CHECK_ADVICE_H
 #define RC_CHECK_ADVICE_H
 

@@ -4,6 +4,8 @@
  * takes  an rc_config, or one map of config-class fields
  * gives  rc_check
  * next   `recompute check` prints it; train and plan refuse by it
+ *
+ * above  core.c, the rules of the other layers, fill.c and say.c
  */
 #include "check/layers.h"
 #include "check/say.h"
@@ -145,7 +147,7 @@ static bool is_said_better(const rc_checking *checking, rc_rule rule)
 }
 
 /* A default that turns into what it means is not worth a word. */
-static bool is_news(const rc_checking *checking, const rc_hit *hit)
+static bool is_worth_saying(const rc_checking *checking, const rc_hit *hit)
 {
     const rc_rule_facts *rule = rc_rule_at(hit->rule);
     if (is_said_better(checking, hit->rule))
@@ -165,7 +167,7 @@ static rc_code add_findings(const rc_checking *checking, rc_check *check, rc_err
     for (rc_level level = RC_LEVEL_ERROR; level <= RC_LEVEL_NOTE; level++)
         for (size_t i = 0; i < checking->n_hits; i++)
             if (rc_say_level(checking, &checking->hits[i]) == level &&
-                is_news(checking, &checking->hits[i]))
+                is_worth_saying(checking, &checking->hits[i]))
                 RC_TRY(add_finding(checking, &checking->hits[i], check, &k, err));
     check->is_accepted = rc_findings_count(&check->findings, RC_LEVEL_ERROR) == 0;
     check->first = check->is_accepted ? check->findings.n : 0;
@@ -216,7 +218,7 @@ static rc_code set_options(rc_checking *checking, const rc_check_options *option
     return RC_OK;
 }
 
-/* Sizes that a fragment of a config leaves to a recipe; without them the rest is judged kindly. */
+/* Sizes that a fragment of a config leaves to a recipe; without them errors are warnings. */
 static bool is_fragment(const rc_config *cfg, const rc_checking *checking)
 {
     return cfg->framework != RC_FRAMEWORK_CORE && !checking->is_given[RC_CHECKED_num_layers];

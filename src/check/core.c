@@ -1,4 +1,7 @@
-/* core.c — the rules of Megatron Core's config classes, in the order they fire. */
+/* core.c — the rules of Megatron Core's config classes, in the order they fire.
+ *
+ * above  the files of rules that layers.h names for the core layer
+ */
 #include "check/layers.h"
 
 /* ORDER core_families: Megatron's, first the parallel sizes of the base class, then the config

@@ -2,6 +2,8 @@
  *
  * A typed value is what the launcher hands to the class; the raw node stays where its kind matters
  * (true and 2.0 are no layer counts) and for its position.
+ *
+ * above  checking.c
  */
 #include "check/checking.h"
 

@@ -1,4 +1,7 @@
-/* fix.h — the machine part of a rule's fix: which settings to change to which values. */
+/* fix.h — the machine part of a rule's fix: which settings to change to which values.
+ *
+ * above  checking.h
+ */
 #ifndef RC_CHECK_FIX_H
 #define RC_CHECK_FIX_H
 

@@ -1,5 +1,7 @@
 /* layers.h — what each layer of rules does to a check in progress, one function a family; each stands in
  * the file named behind it, and core.c and check.c call them in order.
+ *
+ * above  checking.h; a family calls none of another file, core.c and check.c call them all
  */
 #ifndef RC_CHECK_LAYERS_H
 #define RC_CHECK_LAYERS_H

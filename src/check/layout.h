@@ -1,4 +1,7 @@
-/* layout.h — which layers stand on which stage, as a text or a list says it. */
+/* layout.h — which layers stand on which stage, as a text or a list says it.
+ *
+ * above  checking.h
+ */
 #ifndef RC_CHECK_LAYOUT_H
 #define RC_CHECK_LAYOUT_H
 

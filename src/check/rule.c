@@ -140,6 +140,15 @@ const char *rc_rule_exception(const rc_rule_facts *rule)
     return rule->level == RC_LEVEL_ERROR ? rule->exception : NULL;
 }
 
+size_t rc_rule_settings(const rc_rule_facts *rule, rc_field out[RC_RULE_SETTINGS_ROOM])
+{
+    const rc_checked_field *fields = rc_rule_fields((rc_rule)(rule - rules));
+    size_t n = 0;
+    for (; fields[n] != RC_CHECKED_COUNT; n++)
+        out[n] = rc_checked_find(fields[n])->field;
+    return n;
+}
+
 const char *rc_rule_releases(const rc_rule_facts *rule, char buf[RC_RULE_RELEASES_ROOM])
 {
     bool is_first = rule->first == 0, is_last = rule->last + 1 == RC_RELEASE_COUNT;

@@ -1,7 +1,9 @@
-/* rule_lists.c — the columns of rules that are lists: the settings at fault, and what to write instead. */
-#include "check/rule.h"
+/* rule_lists.c — the columns of rules.def and rule_words.def that are lists. */
+#include "check/rule_lists.h"
 
-enum { MOST_FIELDS = 7, MOST_CHANGES = 4 };
+#include <recompute/check.h>
+
+enum { MOST_CHANGES = 4 };
 
 #define NONE
 #define F(name) RC_CHECKED_##name,
@@ -17,7 +19,7 @@ enum { MOST_FIELDS = 7, MOST_CHANGES = 4 };
         RC_CHECKED_COUNT, '\0', NULL                                                           \
     }
 
-static const rc_checked_field fields_of[RC_RULE_COUNT][MOST_FIELDS + 1] = {
+static const rc_checked_field fields_of[RC_RULE_COUNT][RC_RULE_SETTINGS_ROOM] = {
 #define RC_RULE(id, layer, level, effect, releases, fields) {fields RC_CHECKED_COUNT},
 #include "defs/rules.def"
 #undef RC_RULE

@@ -1,5 +1,7 @@
 /* rules_advice.c — settings that are accepted and then do nothing, or harm: what the switches mean.
  * The rest by subject: rules_advice_labels.c, _layers.c, _attention.c, _mlp.c, _state.c, _offload.c.
+ *
+ * above  rules_advice_*.c and advice.c
  */
 #include "check/advice.h"
 #include "check/layers.h"

@@ -1,7 +1,7 @@
 /* rules_unknown.c — keys of the input that are no setting, and values that only the job will know.
  *
  * A saved file of Bridge has hundreds of keys that are none of ours. So a key is reported only when
- * it is a slip of one we know: in the same section, with the same digits (fp8 is no slip of fp4), and
+ * it is one we know, misspelt: in the same section, with the same digits (fp8 is not fp4 misspelt), and
  * few letters apart for its length. The arguments of Megatron-LM are all known (flags.def), but a
  * trainer may add some of its own.
  */
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* The names a key may be a slip of, shortest first: by_length[n] is the first that has n letters. */
-enum { MOST_LETTERS = 64, MOST_SLIPS = 3 };
+/* The names that a key may misspell, shortest first: by_length[n] is the first that has n letters. */
+enum { MOST_LETTERS = 64, MOST_WRONG = 3 };
 
 typedef struct near_name {
     const char *name;
@@ -43,12 +43,12 @@ static bool is_about_recompute(const char *name)
 }
 
 /* Recompute is our subject: there a name may be farther off, and in the wrong section. */
-static size_t most_slips(size_t n, bool is_recompute)
+static size_t most_wrong(size_t n, bool is_recompute)
 {
-    return is_recompute ? MOST_SLIPS : n >= 12 ? 2 : n >= 8 ? 1 : 0;
+    return is_recompute ? MOST_WRONG : n >= 12 ? 2 : n >= 8 ? 1 : 0;
 }
 
-static bool is_slip(const char *path, const char *nearest)
+static bool is_misspelt(const char *path, const char *nearest)
 {
     const char *typed = rc_text_last_part(path), *name = rc_text_last_part(nearest);
     bool is_recompute = is_about_recompute(name);
@@ -57,10 +57,10 @@ static bool is_slip(const char *path, const char *nearest)
     if (distance == 0)
         return is_recompute && !is_at_home;
     return is_at_home && has_same_digits(typed, name) &&
-           distance <= most_slips(strlen(typed), is_recompute);
+           distance <= most_wrong(strlen(typed), is_recompute);
 }
 
-/* One bit per letter that occurs. A slip changes two of them at most, so that hundreds of keys are
+/* One bit per letter that occurs. A wrong letter changes two of them at most, so that hundreds of keys are
  * told from hundreds of names without comparing them letter by letter. */
 static uint64_t letters_of(const char *name)
 {
@@ -83,12 +83,12 @@ static bool may_be_near(const near_names *names, const char *typed)
 {
     size_t n = strlen(typed);
     uint64_t letters = letters_of(typed);
-    if (n + MOST_SLIPS >= MOST_LETTERS)
+    if (n + MOST_WRONG >= MOST_LETTERS)
         return false;
-    size_t first = n > MOST_SLIPS ? names->by_length[n - MOST_SLIPS] : 0;
-    for (size_t i = first; i < names->by_length[n + MOST_SLIPS + 1]; i++) {
+    size_t first = n > MOST_WRONG ? names->by_length[n - MOST_WRONG] : 0;
+    for (size_t i = first; i < names->by_length[n + MOST_WRONG + 1]; i++) {
         const near_name *near = &names->at[i];
-        size_t most = most_slips(n, near->is_recompute);
+        size_t most = most_wrong(n, near->is_recompute);
         if (count_bits(letters ^ near->letters) <= 2 * most &&
             rc_text_distance_within(typed, near->name, most) <= most)
             return true;
@@ -111,15 +111,15 @@ static void unknown_key(rc_checking *checking, const near_names *names,
         return;
     }
     if (key->fault != RC_KEY_NO_FIELD) {
-        bool is_slip = key->fault == RC_KEY_NOT_LISTED && key->instead;
-        rc_checking_warn_key(checking, is_slip ? RC_RULE_unknown_key : of_arguments[key->fault],
-                             key);
+        bool is_misspelt = key->fault == RC_KEY_NOT_LISTED && key->instead;
+        rc_checking_warn_key(checking,
+                             is_misspelt ? RC_RULE_unknown_key : of_arguments[key->fault], key);
         return;
     }
     if (!may_be_near(names, rc_text_last_part(key->path)))
         return;
     const char *nearest = rc_field_nearest(key->path);
-    if (nearest && is_slip(key->path, nearest))
+    if (nearest && is_misspelt(key->path, nearest))
         rc_checking_warn_key(checking, RC_RULE_unknown_key, key);
 }
 

@@ -2,15 +2,18 @@
  *
  * The blame falls on the first of the rule's fields that the input sets; where it sets none, the
  * position is unknown and the text says that the value is the default.
+ *
+ * above  fix.c, say_fix.c, say_value.c
  */
 #include "check/say.h"
 
 #include "base/text.h"
 #include "check/fix.h"
+#include "check/say_fix.h"
+#include "check/say_value.h"
 
 #include <recompute/label.h>
 
-#include <inttypes.h>
 #include <string.h>
 
 enum { MAX_NAMED = 3 }; /* values named in one sentence */
@@ -59,34 +62,6 @@ rc_level rc_say_level(const rc_checking *checking, const rc_hit *hit)
         return level == RC_LEVEL_ERROR ? RC_LEVEL_WARNING : RC_LEVEL_NOTE;
     bool is_open = checking->is_partial && is_left_open(checking, hit->rule);
     return level == RC_LEVEL_ERROR && is_open ? RC_LEVEL_WARNING : level;
-}
-
-rc_code rc_say_value(rc_text *text, const rc_doc *value, rc_error *err)
-{
-    char safe[120];
-    switch (value->kind) {
-    case RC_DOC_NULL:
-        return rc_text_printf(text, err, "null");
-    case RC_DOC_BOOL:
-        return rc_text_printf(text, err, value->i ? "true" : "false");
-    case RC_DOC_INT:
-        return rc_text_printf(text, err, "%" PRId64, value->i);
-    case RC_DOC_FLOAT:
-        return rc_text_printf(text, err, "%g", value->f);
-    case RC_DOC_STRING:
-        rc_text_printable(value->text, value->n_bytes, safe, sizeof safe);
-        return rc_text_printf(text, err, value->n_bytes ? "%s" : "\"\"", safe);
-    case RC_DOC_LIST:
-        RC_TRY(rc_text_printf(text, err, "["));
-        for (const rc_doc *item = value->child; item && text->n < 300; item = item->next) {
-            RC_TRY(rc_say_value(text, item, err));
-            RC_TRY(rc_text_printf(text, err, item->next ? ", " : ""));
-        }
-        return rc_text_printf(text, err, "]");
-    case RC_DOC_MAP:
-        return rc_text_printf(text, err, "%s", value->tag ? value->tag : "a map");
-    }
-    return RC_OK;
 }
 
 /* The values at fault: those given, and the most blamed one even where it is the default. What a

@@ -1,11 +1,16 @@
-/* say_fix.c — what to write instead, in the tongue of the input.
+/* say_fix.c — what to write instead, as the user of the framework writes it.
  *
- * takes  a map of settings that mends a config
+ * takes  a map of settings that fixes a config
  * gives  words for a message, or lines that can be pasted as they are
+ *
+ * above  say_value.c
  */
-#include "check/say.h"
+#include "check/say_fix.h"
 
 #include "base/text.h"
+#include "check/say_value.h"
+
+#include <recompute/check.h>
 
 #include <string.h>
 

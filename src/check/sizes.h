@@ -3,6 +3,8 @@
  * Counted are the tensors that forward leaves for backward, in bf16 (Korthikanti et al. 2022; what
  * each module saves: Megatron-LM d98e8a64, Transformer Engine d0067d0d). What differs by kernel
  * counts as its smaller form, so that a warning that needs the sum to be large is not rash.
+ *
+ * above  model.h
  */
 #ifndef RC_CHECK_SIZES_H
 #define RC_CHECK_SIZES_H

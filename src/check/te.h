@@ -1,4 +1,7 @@
-/* te.h — versions of Transformer Engine in PEP 440's order. */
+/* te.h — versions of Transformer Engine in PEP 440's order.
+ *
+ * above  nothing of this folder
+ */
 #ifndef RC_CHECK_TE_H
 #define RC_CHECK_TE_H
 

@@ -199,14 +199,12 @@ static bool is_given(const rc_config *cfg, rc_field field)
 static bool is_own_contradiction(const rc_config *cfg, const rc_rule_facts *rule)
 {
     int n_given = 0;
-    for (const char *at = rule->fields; *at; at += strspn(at, " ")) {
-        char name[RC_RULE_ID_ROOM];
-        size_t n = strcspn(at, " ");
-        snprintf(name, sizeof name, "%.*s", (int)n, at);
-        bool is_recompute = strstr(name, "recompute") != NULL;
-        if (is_given(cfg, rc_field_find_name(name)))
+    rc_field fields[RC_RULE_SETTINGS_ROOM];
+    size_t n = rc_rule_settings(rule, fields);
+    for (size_t i = 0; i < n; i++) {
+        bool is_recompute = strstr(rc_field_find(fields[i])->name, "recompute") != NULL;
+        if (is_given(cfg, fields[i]))
             n_given += is_recompute ? 2 : 1;
-        at += n;
     }
     return n_given >= 2;
 }

@@ -128,6 +128,41 @@ expect prototypes 'rc_one_read: takes stands too late' "$check_prototypes"
 prototype '/* takes   x' ' * gives   y' ' * errors  z */' "$may_fail"
 expect prototypes 'rc_one_read: no RC_MUST_CHECK' "$check_prototypes"
 
+# Circles: two files that call each other, one of them through a macro; two headers; a line too many.
+mkdir -p "$tree/src/plan" "$tree/build/x.dir/src/plan"
+plan() { # NAME TEXT
+    printf '%s\n' "$2" >"$tree/src/plan/$1.c"
+    cc -I"$tree/src" -c -o "$tree/build/x.dir/src/plan/$1.c.o" "$tree/src/plan/$1.c" || failed=1
+}
+check_circles="$tree/tools/check-circles.sh $tree/build"
+echo 'int rc_a(void); int rc_b(void);' >"$tree/src/plan/all.h"
+plan a '#include "plan/all.h"
+int rc_a(void) { return rc_b(); }'
+plan b '#include "plan/all.h"
+#define CALL(name) rc_##name()
+int rc_b(void) { return 1; }'
+passes circles $check_circles
+plan b '#include "plan/all.h"
+#define CALL(name) rc_##name()
+int rc_b(void) { return CALL(a); }'
+expect circles 'src/plan \(a b\|b a\): these files need each other' $check_circles
+expect circles 'b calls rc_a of a' $check_circles
+echo 'src/plan a b c' >"$tree/tools/circles-allow.txt"
+passes 'circles: allowed' $check_circles
+plan b '#include "plan/all.h"
+int rc_b(void) { return 1; }'
+expect circles '"src/plan a b c" is needed no more' $check_circles
+rm "$tree/tools/circles-allow.txt"
+echo '#include "plan/d.h"' >"$tree/src/plan/c.h"
+echo '#include "plan/c.h"' >"$tree/src/plan/d.h"
+expect circles 'c includes d.h of d' $check_circles
+rm "$tree"/src/plan/[cd].h "$tree"/src/plan/b.c # the object of b lies there still
+plan a '#include "plan/all.h"
+int rc_a(void) { return rc_b(); }'
+passes 'circles: a file that is gone' $check_circles
+rm -r "$tree/build/x.dir"
+expect circles 'no objects of src/ or cli/' $check_circles
+
 echo 'int counter; int next(void) { static int n; return counter + n++; } const int fine = 1;' >"$tree/g.c"
 cc -c -o "$tree/g.o" "$tree/g.c" && ar rc "$tree/libg.a" "$tree/g.o"
 expect globals 'counter' "$tree/tools/check-globals.sh" "$tree/libg.a"

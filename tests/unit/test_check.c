@@ -134,6 +134,10 @@ static void columns_of_a_rule_are_told_as_text(void **state)
     const rc_rule_facts *rule = rc_rule_find("sequence-parallel-needs-tensor-parallel");
     char source[256];
     (void)state;
+    rc_field settings[RC_RULE_SETTINGS_ROOM];
+    assert_int_equal(rc_rule_settings(rule, settings), 2);
+    assert_int_equal(settings[0], RC_FIELD_sequence_parallel);
+    assert_int_equal(settings[1], RC_FIELD_tensor_model_parallel_size);
     assert_string_equal(rule->fields, "sequence_parallel tensor_model_parallel_size");
     assert_string_equal(rule->fix,
                         "sequence_parallel=false | or raise tensor_model_parallel_size");

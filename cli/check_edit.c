@@ -1,7 +1,8 @@
-/* check_mend.c — `--fix` and `--write`: applies what rules can fix by themselves, again and again,
- * until nothing more can be done; then prints it, or edits the YAML file.
+/* check_edit.c — `--write`: a fix written into the YAML file that it belongs to.
  *
  * An edit replaces the bytes of one value, found by its position; all else stays as it was.
+ *
+ * above  check_subject.c
  */
 #include "check.h"
 
@@ -13,77 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 64 };
-
-static rc_code add_value(rc_doc *map, const rc_doc *value, rc_arena *mem, rc_error *err)
-{
-    rc_doc *copy;
-    RC_TRY(rc_doc_new(mem, value->kind, value->where, &copy, err));
-    for (rc_doc *node = map->child; node; node = node->next)
-        if (strcmp(node->key, value->key) == 0) {
-            rc_doc *next = node->next;
-            *node = *value;
-            node->next = next;
-            return RC_OK;
-        }
-    *copy = *value;
-    rc_doc_add(map, value->key, value->where, copy);
-    return RC_OK;
-}
-
-static bool is_tried(const rc_rule_facts **tried, size_t n, const rc_rule_facts *rule)
-{
-    for (size_t i = 0; i < n; i++)
-        if (tried[i] == rule)
-            return true;
-    return false;
-}
-
-/* The first finding that counts, can be fixed, and whose rule was not tried; findings.n if none. */
-static size_t find_fixable(const rc_check *check, rc_level level, const rc_rule_facts **tried,
-                           size_t n_tried)
-{
-    for (size_t i = 0; i < check->findings.n; i++)
-        if (check->findings.at[i].level <= level && check->fixes[i] &&
-            !is_tried(tried, n_tried, check->rules[i]))
-            return i;
-    return check->findings.n;
-}
-
-static size_t count_of(const rc_check *check, const rc_rule_facts *rule)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < check->findings.n; i++)
-        n += check->rules[i] == rule;
-    return n;
-}
-
-rc_code rc_check_mend(const rc_check_inputs *inputs, const rc_subject *subject, rc_level level,
-                      rc_arena *mem, const rc_doc **fix, rc_subject *after, rc_error *err)
-{
-    const rc_rule_facts *tried[MAX_ROUNDS];
-    size_t n_tried = 0;
-    rc_doc *map;
-    RC_TRY(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &map, err));
-    *after = *subject;
-    for (int round = 0; round < MAX_ROUNDS && n_tried < MAX_ROUNDS; round++) {
-        const rc_check *check = after->check;
-        size_t i = find_fixable(check, level, tried, n_tried);
-        if (i == check->findings.n)
-            break;
-        for (const rc_doc *value = check->fixes[i]->child; value; value = value->next)
-            RC_TRY(add_value(map, value, mem, err));
-        const rc_rule_facts *rule = check->rules[i];
-        size_t n_before = count_of(check, rule);
-        RC_TRY(rc_check_run(inputs, map, mem, after, err));
-        if (count_of(after->check, rule) >= n_before)
-            tried[n_tried++] = rule;
-    }
-    *fix = map;
-    return RC_OK;
-}
-
-/* --- the YAML file */
+enum { MAX_EDITS = 64 };
 
 typedef struct edit {
     size_t at, n; /* bytes replaced */
@@ -93,7 +24,7 @@ typedef struct edit {
 typedef struct editor {
     const char *bytes;
     size_t n_bytes;
-    edit edits[MAX_ROUNDS];
+    edit edits[MAX_EDITS];
     size_t n_edits;
     rc_arena *mem;
     const char *path;
@@ -116,7 +47,7 @@ static size_t offset_of(const editor *ed, rc_where where)
 
 static rc_code add_edit(editor *ed, size_t at, size_t n, const char *text, rc_error *err)
 {
-    if (ed->n_edits == MAX_ROUNDS || at + n > ed->n_bytes)
+    if (ed->n_edits == MAX_EDITS || at + n > ed->n_bytes)
         return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "%s: too many changes to write",
                        ed->path);
     ed->edits[ed->n_edits++] = (edit){at, n, text};
