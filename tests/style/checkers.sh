@@ -163,6 +163,39 @@ passes 'circles: a file that is gone' $check_circles
 rm -r "$tree/build/x.dir"
 expect circles 'no objects of src/ or cli/' $check_circles
 
+# Words: a private one in a comment, in a name and as a file, a path that leads nowhere, releases out of order.
+words=$tree/words
+mkdir -p "$words"/{tools,bench,cli,docs,examples,include,src/cost,tests}
+cp "$source_dir"/tools/{check-words.sh,words.txt} "$words/tools"
+touch "$words"/{README.md,dev}
+echo 'project(recompute VERSION 0.2.0 LANGUAGES C)' >"$words/CMakeLists.txt"
+release() { printf '%s\n' '# Changes' '' "$@" >"$words/CHANGELOG.md"; }
+release '## Unreleased' '- new' '## 0.2.0 — 2026-02-01' '- newer' '## 0.1.0 — 2026-01-01' '- old'
+echo '/* slipway; see src/cost/ and src/cost/bytes.c, src/cost/NAME.c, src/cost/by_ */' >"$words/src/cost/bytes.c"
+touch "$words/src/cost/by_hand.c"
+passes words "$words/tools/check-words.sh"
+for fault in '/* a slip of it */' 'int is_slip(void);' 'enum { MOST_SLIPS };'; do
+    echo "$fault" >"$words/src/cost/word.c"
+    expect words 'word.c:1: "slips*": write misspelling' "$words/tools/check-words.sh"
+done
+rm "$words/src/cost/word.c"
+echo x >"$words/src/cost/mend.h"
+expect words 'mend.h' "$words/tools/check-words.sh"
+rm "$words/src/cost/mend.h"
+echo 'See `src/cost/byte.c`.' >"$words/docs/cost.md"
+expect words 'docs/cost.md:1: there is no src/cost/byte.c' "$words/tools/check-words.sh"
+rm "$words/docs/cost.md"
+release '- new' '## 0.2.0 — 2026-02-01'
+expect changes 'an entry above the first heading' "$words/tools/check-words.sh"
+release '## 0.2.0 — 2026-02-01' '## Unreleased'
+expect changes 'what is not released stands first' "$words/tools/check-words.sh"
+release '## 0.2.0 — 2026-02-01' '## 0.3.0 — 2026-03-01'
+expect changes 'the newest release stands first' "$words/tools/check-words.sh"
+release '## 0.1.0 — 2026-01-01'
+expect changes 'the newest release is 0.1.0, that of CMakeLists.txt 0.2.0' "$words/tools/check-words.sh"
+release '## 0.2.0, February'
+expect changes 'write ## VERSION' "$words/tools/check-words.sh"
+
 echo 'int counter; int next(void) { static int n; return counter + n++; } const int fine = 1;' >"$tree/g.c"
 cc -c -o "$tree/g.o" "$tree/g.c" && ar rc "$tree/libg.a" "$tree/g.o"
 expect globals 'counter' "$tree/tools/check-globals.sh" "$tree/libg.a"
