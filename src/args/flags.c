@@ -61,7 +61,7 @@ bool rc_flag_takes_more(const rc_flag *flag, size_t n_values)
     return !is_one || n_values < (flag->takes == RC_FLAG_NONE ? 0 : 1);
 }
 
-/* An underscore for a dash is no slip of a key. */
+/* An underscore for a dash counts as no typo. */
 static void fold(const char *name, char *buf, size_t room)
 {
     size_t n = 0;
@@ -73,7 +73,7 @@ static void fold(const char *name, char *buf, size_t room)
 enum { MAX_NAME = 96 };
 
 /* A name that begins like one argument alone, and has most of its letters, is its abbreviation; else
- * slips of keys count. */
+ * typos count. */
 const rc_flag *rc_flag_nearest(const char *name)
 {
     char typed[MAX_NAME], known[MAX_NAME];

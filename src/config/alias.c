@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define RC_ALIAS(tongue, name, when, settings) ALIAS_##tongue(name, when, settings)
+#define RC_ALIAS(dialect, name, when, settings) ALIAS_##dialect(name, when, settings)
 static const rc_alias args_rows[] = {
 #define ALIAS_ARGS(name, when, settings) {name, when, settings},
 #define ALIAS_BRIDGE(name, when, settings)
@@ -30,14 +30,14 @@ static const rc_alias hf_rows[] = {
 #undef RC_HF
 };
 
-rc_aliases rc_aliases_find(rc_tongue tongue)
+rc_aliases rc_aliases_find(rc_dialect dialect)
 {
-    switch (tongue) {
-    case RC_TONGUE_ARGS:
+    switch (dialect) {
+    case RC_DIALECT_ARGS:
         return (rc_aliases){args_rows, sizeof args_rows / sizeof *args_rows};
-    case RC_TONGUE_BRIDGE:
+    case RC_DIALECT_BRIDGE:
         return (rc_aliases){bridge_rows, sizeof bridge_rows / sizeof *bridge_rows};
-    case RC_TONGUE_HF:
+    case RC_DIALECT_HF:
         break;
     }
     return (rc_aliases){hf_rows, sizeof hf_rows / sizeof *hf_rows};
@@ -73,12 +73,12 @@ bool rc_field_switch(rc_field field, bool value, char *buf, size_t room)
     return false;
 }
 
-rc_code rc_maker_prepare_aliases(rc_maker *maker, rc_tongue tongue, rc_error *err)
+rc_code rc_maker_prepare_aliases(rc_maker *maker, rc_dialect dialect, rc_error *err)
 {
-    rc_names *names = &maker->aliases[tongue];
+    rc_names *names = &maker->aliases[dialect];
     if (names->slots)
         return RC_OK;
-    rc_aliases rows = rc_aliases_find(tongue);
+    rc_aliases rows = rc_aliases_find(dialect);
     RC_TRY(rc_names_make(names, rows.n, maker->mem, err));
     for (size_t i = 0; i < rows.n; i++)
         rc_names_add(names, rows.at[i].name, (int)i);
@@ -114,10 +114,10 @@ rc_code rc_maker_prepare_flat(rc_maker *maker, rc_error *err)
     return RC_OK;
 }
 
-const rc_alias *rc_maker_find_alias(const rc_maker *maker, rc_tongue tongue, const char *name)
+const rc_alias *rc_maker_find_alias(const rc_maker *maker, rc_dialect dialect, const char *name)
 {
-    int row = rc_names_find(&maker->aliases[tongue], name);
-    return row < 0 ? NULL : &rc_aliases_find(tongue).at[row];
+    int row = rc_names_find(&maker->aliases[dialect], name);
+    return row < 0 ? NULL : &rc_aliases_find(dialect).at[row];
 }
 
 static rc_code set_flag(rc_maker *maker, rc_field field, const rc_doc *node, rc_error *err)
@@ -132,15 +132,15 @@ static rc_code set_flag(rc_maker *maker, rc_field field, const rc_doc *node, rc_
 rc_code rc_maker_read_arg(rc_maker *maker, const rc_doc *node, rc_error *err)
 {
     RC_TRY(rc_maker_prepare_flat(maker, err));
-    RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_ARGS, err));
-    const rc_alias *row = rc_maker_find_alias(maker, RC_TONGUE_ARGS, node->key);
+    RC_TRY(rc_maker_prepare_aliases(maker, RC_DIALECT_ARGS, err));
+    const rc_alias *row = rc_maker_find_alias(maker, RC_DIALECT_ARGS, node->key);
     bool is_known = false;
     int flag = rc_names_find(&maker->flags, node->key);
     int name = flag < 0 ? rc_names_find(&maker->names, node->key) : flag;
     rc_field field = name < 0 ? RC_FIELD_COUNT : (rc_field)name;
     RC_TRY(rc_maker_judge_arg(maker, node, field, row || name >= 0, err));
     if (row)
-        return rc_maker_apply(maker, RC_TONGUE_ARGS, row, node, &is_known, err);
+        return rc_maker_apply(maker, RC_DIALECT_ARGS, row, node, &is_known, err);
     if (flag >= 0)
         return set_flag(maker, field, node, err);
     return name >= 0 ? rc_maker_set(maker, field, node, node->key, err) : RC_OK;

@@ -67,13 +67,13 @@ rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err)
         return RC_OK;
     RC_TRY(rc_names_make(&maker->keys, RC_FIELD_COUNT, maker->mem, err));
     RC_TRY(rc_names_make(&maker->prefixes, RC_FIELD_COUNT, maker->mem, err));
-    RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_BRIDGE, err));
+    RC_TRY(rc_maker_prepare_aliases(maker, RC_DIALECT_BRIDGE, err));
     for (int i = 0; i < RC_FIELD_COUNT; i++) {
         const char *key = rc_field_find((rc_field)i)->key;
         if (*key)
             rc_names_add(&maker->keys, key, i);
     }
-    rc_aliases rows = rc_aliases_find(RC_TONGUE_BRIDGE);
+    rc_aliases rows = rc_aliases_find(RC_DIALECT_BRIDGE);
     for (size_t i = 0; i < RC_FIELD_COUNT + rows.n; i++) {
         const char *key = i < RC_FIELD_COUNT ? rc_field_find((rc_field)i)->key
                                              : rows.at[i - RC_FIELD_COUNT].name;
@@ -100,11 +100,11 @@ static rc_code push_late(rc_late **list, size_t *n, size_t *n_room, rc_late late
     return RC_OK;
 }
 
-rc_code rc_maker_defer(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
+rc_code rc_maker_defer(rc_maker *maker, rc_dialect dialect, const rc_alias *row,
                        const rc_doc *node, rc_error *err)
 {
     return push_late(&maker->late, &maker->n_late, &maker->n_late_room,
-                     (rc_late){tongue, row, node, maker->kind}, maker->mem, err);
+                     (rc_late){dialect, row, node, maker->kind}, maker->mem, err);
 }
 
 /* `~model` and `model: null` of an override: every field under the path back to its default. */
@@ -153,7 +153,7 @@ static const char *const other_sections[] = {
     "tokenizer",      "profiling",         "straggler",  "nvrx_straggler", "ft",         "rng",
     "tensor_inspect", "inprocess_restart", "validation", "inference",      "perf_matrix"};
 
-/* `modle: {...}`: the section it is a slip of, or NULL. */
+/* `modle: {...}`: the section it misspells, or NULL. */
 static const char *find_section(const rc_maker *maker, const char *typed)
 {
     const char *names[RC_FIELD_COUNT + sizeof other_sections / sizeof *other_sections];
@@ -171,7 +171,7 @@ static const char *find_section(const rc_maker *maker, const char *typed)
     return nearest && rc_text_distance(typed, nearest) <= most ? nearest : NULL;
 }
 
-/* A map that is no section: perhaps a slip of one, with all its settings unread. */
+/* A map that is no section: perhaps a misspelt one, with all its settings unread. */
 static rc_code note_section(rc_maker *maker, const rc_doc *node, rc_error *err)
 {
     rc_unknown_key unknown = {
@@ -198,13 +198,13 @@ static rc_code note_class(rc_maker *maker, const rc_doc *node, const char *path,
 static rc_code read_key(rc_maker *maker, const rc_doc *node, const char *path, rc_error *err)
 {
     int field = rc_names_find(&maker->keys, path);
-    const rc_alias *alias = rc_maker_find_alias(maker, RC_TONGUE_BRIDGE, path);
+    const rc_alias *alias = rc_maker_find_alias(maker, RC_DIALECT_BRIDGE, path);
     bool is_prefix = rc_names_find(&maker->prefixes, path) >= 0;
     bool is_addition = is_prefix && node->kind == RC_DOC_MAP && !node->tag;
     if (field >= 0 && !(is_addition && adds_to(maker->cfg, (rc_field)field)))
         RC_TRY(rc_maker_set(maker, (rc_field)field, node, path, err));
     if (alias)
-        RC_TRY(rc_maker_defer(maker, RC_TONGUE_BRIDGE, alias, node, err));
+        RC_TRY(rc_maker_defer(maker, RC_DIALECT_BRIDGE, alias, node, err));
     if (is_prefix)
         return read_prefix(maker, node, path, field >= 0 || alias, err);
     if (field >= 0 || alias || strncmp(path, "env.", 4) == 0)
@@ -237,7 +237,7 @@ static rc_code read_section(rc_maker *maker, const rc_doc *map, const char *pref
     return RC_OK;
 }
 
-/* Sections that are flat maps in another tongue (config.h). */
+/* Sections that are flat maps in another dialect (config.h). */
 static const struct {
     const char *key;
     rc_code (*read)(rc_maker *maker, const rc_doc *map, rc_error *err);
@@ -259,7 +259,7 @@ static rc_code read_top(rc_maker *maker, const rc_doc *node, rc_error *err)
         return rc_maker_note_unknown(maker, node->key, node, err);
     bool is_section = node->kind == RC_DOC_MAP || rc_names_find(&maker->keys, node->key) >= 0 ||
                       rc_names_find(&maker->prefixes, node->key) >= 0 ||
-                      rc_maker_find_alias(maker, RC_TONGUE_BRIDGE, node->key);
+                      rc_maker_find_alias(maker, RC_DIALECT_BRIDGE, node->key);
     return is_section ? read_key(maker, node, node->key, err)
                       : rc_maker_read_arg(maker, node, err);
 }
@@ -284,14 +284,14 @@ static void forget_setup(rc_maker *maker, const char *section)
 static rc_code apply_late(rc_maker *maker, const rc_late *late, rc_error *err)
 {
     bool is_known = false,
-         has_setup = late->tongue == RC_TONGUE_BRIDGE && is_setup(late->row->name);
+         has_setup = late->dialect == RC_DIALECT_BRIDGE && is_setup(late->row->name);
     if (has_setup && late->node->kind == RC_DOC_NULL && !strchr(late->row->name, '.'))
         forget_setup(maker, late->row->name);
     else if (has_setup)
         RC_TRY(push_late(&maker->setup, &maker->n_setup, &maker->n_setup_room, *late,
                          maker->mem, err));
     maker->through = has_setup ? late->row->name : NULL;
-    RC_TRY(rc_maker_apply(maker, late->tongue, late->row, late->node, &is_known, err));
+    RC_TRY(rc_maker_apply(maker, late->dialect, late->row, late->node, &is_known, err));
     maker->through = NULL;
     bool is_strange = !is_known && late->node->kind == RC_DOC_STRING &&
                       rc_names_find(&maker->keys, late->row->name) < 0;
@@ -313,7 +313,7 @@ static rc_code apply_setup(rc_maker *maker, rc_error *err)
         const rc_late *late = &maker->setup[i];
         maker->kind = late->kind;
         maker->through = late->row->name;
-        RC_TRY(rc_maker_apply(maker, late->tongue, late->row, late->node, &is_known, err));
+        RC_TRY(rc_maker_apply(maker, late->dialect, late->row, late->node, &is_known, err));
     }
     maker->through = NULL;
     maker->n_setup = 0;
@@ -359,10 +359,10 @@ static rc_code set_line_defaults(rc_maker *maker, rc_error *err)
 {
     static const rc_doc yes = {.kind = RC_DOC_BOOL, .i = 1};
     bool is_known = false;
-    RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_ARGS, err));
+    RC_TRY(rc_maker_prepare_aliases(maker, RC_DIALECT_ARGS, err));
     maker->kind = RC_FROM_DEFAULT;
-    const rc_alias *row = rc_maker_find_alias(maker, RC_TONGUE_ARGS, "");
-    return row ? rc_maker_apply(maker, RC_TONGUE_ARGS, row, &yes, &is_known, err) : RC_OK;
+    const rc_alias *row = rc_maker_find_alias(maker, RC_DIALECT_ARGS, "");
+    return row ? rc_maker_apply(maker, RC_DIALECT_ARGS, row, &yes, &is_known, err) : RC_OK;
 }
 
 rc_code rc_config_make(const rc_input *inputs, size_t n_inputs, rc_arena *mem, rc_config **out,

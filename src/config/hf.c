@@ -209,14 +209,14 @@ static rc_code judge(const file *of, const rc_doc *node, bool is_mapped, rc_erro
 static rc_code apply(const file *of, const char *name, const rc_doc *node, bool *is_mapped,
                      rc_error *err)
 {
-    const rc_alias *row = rc_maker_find_alias(of->maker, RC_TONGUE_HF, name);
+    const rc_alias *row = rc_maker_find_alias(of->maker, RC_DIALECT_HF, name);
     *is_mapped = false;
     if (row && strpbrk(row->settings, "*#<%")) {
         /* reads other fields, or is taken back by others; a window is a count */
         *is_mapped = !strchr(row->settings, '<') || (node->kind == RC_DOC_INT && node->i > 0);
-        return rc_maker_defer(of->maker, RC_TONGUE_HF, row, node, err);
+        return rc_maker_defer(of->maker, RC_DIALECT_HF, row, node, err);
     }
-    return row ? rc_maker_apply(of->maker, RC_TONGUE_HF, row, node, is_mapped, err) : RC_OK;
+    return row ? rc_maker_apply(of->maker, RC_DIALECT_HF, row, node, is_mapped, err) : RC_OK;
 }
 
 static rc_code read_key(const file *of, const rc_doc *node, rc_error *err)
@@ -482,6 +482,6 @@ static rc_code read_inner(const file *of, const rc_doc *node, rc_error *err)
 rc_code rc_maker_read_hf(rc_maker *maker, const rc_doc *map, rc_error *err)
 {
     file outer = {.maker = maker, .map = map, .is_outer = true};
-    RC_TRY(rc_maker_prepare_aliases(maker, RC_TONGUE_HF, err));
+    RC_TRY(rc_maker_prepare_aliases(maker, RC_DIALECT_HF, err));
     return read_file(&outer, err);
 }

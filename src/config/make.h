@@ -1,4 +1,4 @@
-/* make.h — the state of rc_config_make, shared by the files that read the different tongues. */
+/* make.h — the state of rc_config_make, shared by the files that read the different dialects. */
 #ifndef RC_CONFIG_MAKE_H
 #define RC_CONFIG_MAKE_H
 
@@ -8,17 +8,17 @@
 typedef struct rc_alias {
     const char *name, *when, *settings;
 } rc_alias;
-typedef enum rc_tongue { RC_TONGUE_ARGS, RC_TONGUE_BRIDGE, RC_TONGUE_HF } rc_tongue;
+typedef enum rc_dialect { RC_DIALECT_ARGS, RC_DIALECT_BRIDGE, RC_DIALECT_HF } rc_dialect;
 
 typedef struct rc_aliases {
     const rc_alias *at;
     size_t n;
 } rc_aliases;
-rc_aliases rc_aliases_find(rc_tongue tongue);
+rc_aliases rc_aliases_find(rc_dialect dialect);
 
 /* A row to apply when the input is read. */
 typedef struct rc_late {
-    rc_tongue tongue;
+    rc_dialect dialect;
     const rc_alias *row;
     const rc_doc *node;
     rc_origin_kind kind;
@@ -35,7 +35,7 @@ typedef struct rc_maker {
     rc_names prefixes;   /* "model" */
     rc_names names;      /* "num_layers" to field */
     rc_names flags;      /* "num_layers" of --num-layers to field */
-    rc_names aliases[3]; /* per tongue: name to its first row */
+    rc_names aliases[3]; /* per dialect: name to its first row */
 
     rc_late *late;
     size_t n_late, n_late_room;
@@ -52,13 +52,14 @@ rc_code rc_maker_prepare_sections(rc_maker *maker, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_maker_prepare_flat(rc_maker *maker, rc_error *err);
 RC_MUST_CHECK
-rc_code rc_maker_prepare_aliases(rc_maker *maker, rc_tongue tongue, rc_error *err);
+rc_code rc_maker_prepare_aliases(rc_maker *maker, rc_dialect dialect, rc_error *err);
 
 /* The first row for `name`, or NULL. */
-const rc_alias *rc_maker_find_alias(const rc_maker *maker, rc_tongue tongue, const char *name);
+const rc_alias *rc_maker_find_alias(const rc_maker *maker, rc_dialect dialect,
+                                    const char *name);
 /* Applies the rows of `row`'s name whose `when` fits the node. *is_known: did one fit? */
 RC_MUST_CHECK
-rc_code rc_maker_apply(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
+rc_code rc_maker_apply(rc_maker *maker, rc_dialect dialect, const rc_alias *row,
                        const rc_doc *node, bool *is_known, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_maker_set(rc_maker *maker, rc_field field, const rc_doc *node, const char *shown,
@@ -81,7 +82,7 @@ rc_code rc_maker_note_value(rc_maker *maker, rc_field field, const char *path, r
 void rc_maker_forget_value(rc_maker *maker, rc_field field);
 
 RC_MUST_CHECK
-rc_code rc_maker_defer(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
+rc_code rc_maker_defer(rc_maker *maker, rc_dialect dialect, const rc_alias *row,
                        const rc_doc *node, rc_error *err);
 /* Applies the words of a row; `node` is what called for them. */
 RC_MUST_CHECK
@@ -97,7 +98,7 @@ rc_framework rc_inputs_framework(const rc_input *inputs, size_t n_inputs);
 RC_MUST_CHECK
 rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err);
 
-/* Reads a flat map in the tongue of Megatron-LM, of TransformerConfig or of Hugging Face. */
+/* Reads a flat map in the dialect of Megatron-LM, of TransformerConfig or of Hugging Face. */
 RC_MUST_CHECK
 rc_code rc_maker_read_args(rc_maker *maker, const rc_doc *map, rc_error *err);
 RC_MUST_CHECK

@@ -168,7 +168,7 @@ static rc_code apply_setting(rc_maker *maker, const char *word, size_t n, const 
 static rc_code apply_family(rc_maker *maker, const char *family, size_t n, const rc_doc *node,
                             int depth, rc_error *err)
 {
-    rc_aliases rows = rc_aliases_find(RC_TONGUE_HF);
+    rc_aliases rows = rc_aliases_find(RC_DIALECT_HF);
     for (size_t i = 0; i < rows.n && depth < 8; i++) {
         const rc_alias *row = &rows.at[i];
         if (strcmp(row->name, "model_type") == 0 && strncmp(row->when, family, n) == 0 &&
@@ -194,10 +194,10 @@ rc_code rc_maker_apply_settings(rc_maker *maker, const char *settings, const rc_
     return RC_OK;
 }
 
-rc_code rc_maker_apply(rc_maker *maker, rc_tongue tongue, const rc_alias *row,
+rc_code rc_maker_apply(rc_maker *maker, rc_dialect dialect, const rc_alias *row,
                        const rc_doc *node, bool *is_known, rc_error *err)
 {
-    rc_aliases rows = rc_aliases_find(tongue);
+    rc_aliases rows = rc_aliases_find(dialect);
     const char *name = row->name;
     for (; row < rows.at + rows.n && strcmp(row->name, name) == 0; row++) {
         if (!fits(row->when, node))

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* A slip of one to three keys, by the length of the name. */
-static size_t most_slips(size_t n)
+/* A typo of one to three letters, by the length of the name. */
+static size_t most_typos(size_t n)
 {
     return n <= 4 ? 1 : n <= 8 ? 2 : 3;
 }
@@ -14,7 +14,7 @@ static size_t most_slips(size_t n)
 static size_t distance_to(const char *typed, const char *key)
 {
     const char *name = rc_text_last_part(key);
-    size_t n = strlen(typed), n_name = strlen(name), most = most_slips(n);
+    size_t n = strlen(typed), n_name = strlen(name), most = most_typos(n);
     size_t n_apart = n > n_name ? n - n_name : n_name - n;
     size_t distance = n_apart > most ? SIZE_MAX : rc_text_distance_within(typed, name, most);
     return distance <= most ? distance : SIZE_MAX;

@@ -186,7 +186,7 @@ static rc_code choose_modules(diag *d, rc_error *err)
     return RC_OK;
 }
 
-/* --- rules that the values of a recipe could still mend */
+/* --- rules that the values of a recipe could still correct */
 
 static bool is_given(const rc_config *cfg, rc_field field)
 {

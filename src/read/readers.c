@@ -165,7 +165,7 @@ static void adapt_bridge(rc_doc **doc)
         env->key = "env";
 }
 
-/* What other programs write without sections, under a section that names its tongue. */
+/* What other programs write without sections, under a section that names its dialect. */
 static rc_code adapt(rc_arena *mem, rc_doc **doc, rc_error *err)
 {
     rc_nodes nodes = {.mem = mem};

@@ -44,9 +44,9 @@ static void config_every_alias_sets_fields(void **state)
 {
     (void)state;
     static const char ARGS[] = "megatron_args", *const BRIDGE = NULL;
-#define RC_ALIAS(tongue, name, when, settings)                                                 \
+#define RC_ALIAS(dialect, name, when, settings)                                                \
     if (*name)                                                                                 \
-        try_alias(tongue, name, when);
+        try_alias(dialect, name, when);
 #include "defs/aliases.def"
 #undef RC_ALIAS
 #define RC_HF(name, when, settings) try_alias("hf_config", name, when);
