@@ -22,7 +22,7 @@ typedef struct diag {
     const rc_log_event *event; /* the event that decides where there is no such message */
     const rc_check *check;     /* of the settings, or NULL */
     const rc_finding *broken;  /* its first error, or NULL */
-    const rc_finding *open;    /* its first error that a recipe's values could still mend */
+    const rc_finding *open;    /* its first error that a recipe's values could still correct */
     rc_trainer framework;
     bool clues[CLUE_COUNT];
     rc_stage stage;
