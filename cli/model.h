@@ -24,7 +24,7 @@ rc_code rc_model_presets(const rc_args *args, rc_arena *mem, rc_input **out, siz
 RC_MUST_CHECK
 rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err);
 
-/* The same for who computes the model: what a Hugging Face config.json says that the engine does not
+/* The same for commands that compute the model: what a Hugging Face config.json says that the engine does not
  * compute is refused first. */
 RC_MUST_CHECK
 rc_code rc_model_read_run(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err);

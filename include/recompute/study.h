@@ -257,7 +257,7 @@ RC_MUST_CHECK
 RC_API rc_code rc_study_chart(const rc_study *study, rc_arena *mem, rc_table **out,
                               rc_error *err);
 
-/* What a running study tells whoever waits for it. */
+/* What a running study tells while it runs. */
 typedef struct rc_study_progress {
     /* of the study, of the row that runs now */
     const char *name, *setting;
@@ -308,7 +308,7 @@ typedef struct rc_study_plan {
  * takes   plan   borrowed
  *         watch  may be NULL
  * gives   *out   judged
- * errors  RC_E_INPUT for settings that do not exist; RC_E_STOPPED when the watch said so;
+ * errors  RC_E_INPUT for settings that do not exist; RC_E_STOPPED when the watch asks for it;
  *         what training can fail with, for the control
  */
 RC_MUST_CHECK

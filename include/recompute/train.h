@@ -27,7 +27,7 @@ RC_API rc_code rc_train_threads(const rc_config *cfg, int *out, rc_error *err);
 
 /**
  * Refuses what the engine's graph would leave out (rc_graph_refuse_lacks), unknown keys, and a vocabulary
- * that is not said. For who costs a model without training it; rc_training_open asks it too.
+ * that is not said. For callers that cost a model without training it; rc_training_open asks it too.
  *
  * takes   cfg  model and parallel sections
  * errors  RC_E_UNSUPPORTED naming the setting; RC_E_INPUT for a vocabulary that only a tokenizer
@@ -151,7 +151,7 @@ typedef struct rc_train_result {
     /* The whole process by the system's count, its peak during the run and what it had before; 0
      * where that is unknown. What the run took outside the account is peak - before - touched. */
     int64_t process_peak_bytes, process_before_bytes;
-    /* before the last step, because the watch said so */
+    /* before the last step, as the watch asked */
     bool is_stopped;
     /* the last checkpoint of this run; "" without one */
     char saved_to[4096];

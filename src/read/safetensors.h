@@ -112,7 +112,7 @@ RC_MUST_CHECK
 rc_code rc_safetensors_write_sealed(const char *path, const rc_file_content *content,
                                     int n_threads, rc_file_seal *seal, rc_arena *tmp,
                                     rc_error *err);
-/* The same by one thread, for who does not ask for the seal. */
+/* The same by one thread, where the seal is not asked for. */
 RC_MUST_CHECK
 rc_code rc_safetensors_write(const char *path, const rc_file_content *content, rc_arena *tmp,
                              rc_error *err);
