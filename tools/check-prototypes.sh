@@ -7,7 +7,8 @@
 #   takes   where it has an input other than its noun: rc_graph_verify takes an rc_graph, needless to say
 #   gives   where it writes through a pointer that is no arena, error or stream, nor its object, which comes first
 #
-# They stand in the order takes, gives, shapes, errors, memory, cost, source.
+# They stand in the order takes, gives, shapes, errors, memory, cost, source. No comment stands above another,
+# and no function in two places.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 LC_ALL=C awk '
@@ -51,6 +52,8 @@ LC_ALL=C awk '
         params = text
         sub(/^[^(]*\(/, "", params)
         sub(/\)( RC_PRINTF\(.*\))?;.*/, "", params)
+        if (name in stands_at) fault(first, name ": stands in " stands_at[name] " too")
+        stands_at[name] = FILENAME
         if (comment == "") { fault(first, name ": no comment above it"); return }
         in_order(name)
         needs_takes = needs_gives = 0
@@ -63,11 +66,13 @@ LC_ALL=C awk '
         if (needs_gives && !has("gives")) fault(first, name ": no gives")
     }
 
-    FNR == 1 { in_comment = in_prototype = in_struct = 0; comment = "" }
-    in_comment { comment = comment "\n" $0; if (/\*\//) in_comment = 0; next }
+    FNR == 1 { in_comment = in_prototype = in_struct = ended_at = 0; comment = "" }
+    in_comment { comment = comment "\n" $0; if (/\*\//) { in_comment = 0; ended_at = FNR }; next }
     /^[ \t]*\/\*/ && !in_prototype {
+        if (ended_at == FNR - 1 && FNR > 1) fault(ended_at, "a comment on nothing, above another")
         comment = $0
         in_comment = !/\*\//
+        if (!in_comment) ended_at = FNR
         next
     }
     /^(RC_MUST_CHECK|RC_API)/ && !in_prototype { in_prototype = 1; first = FNR; prototype = "" }

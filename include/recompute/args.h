@@ -16,8 +16,8 @@ RC_EXTERN_C_BEGIN
  *
  * takes   words   Hydra's grammar: `+`, `++` and `~` in front; lists, maps, quotes, escapes
  * gives   *out    a map of nested maps, later words winning; a deleted key (`~a.b`) is null
- * errors  RC_E_INPUT, RC_E_RANGE past a limit; the position's file is "command line", its line the word's number from 1,
- *         its column in the word, its text the word
+ * errors  RC_E_INPUT, RC_E_RANGE past a limit; the position's file is "command line", its line the
+ *         word's number from 1, its column in the word, its text the word
  */
 RC_MUST_CHECK
 RC_API rc_code rc_override_read(const char *const *words, size_t n_words, rc_arena *mem,

@@ -169,12 +169,14 @@ RC_API rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t t
  * errors  as rc_graph_make */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_check_sizes(const rc_config *cfg, rc_error *err);
+
 /* What rc_graph_make refuses, for callers that look at other rules before they make the graph.
  *
  * takes   cfg  its fields, and its keys that are none; a default is never refused
  * errors  RC_E_UNSUPPORTED naming the first setting that the profile's graph would leave out */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_refuse_lacks(const rc_config *cfg, rc_profile profile, rc_error *err);
+
 /* The rows of graph_lacks.def, for `recompute list lacks`.
  *
  * gives   *out  a row per setting, a column per profile
@@ -184,18 +186,6 @@ RC_API rc_code rc_graph_lacks_table(rc_arena *mem, rc_table **out, rc_error *err
 
 /* Its invariants: operands exist, shapes and bytes agree, storages own themselves, regions hold ops.
  * errors  RC_E_BUG naming the first that is broken */
-/* What rc_graph_make refuses, for callers that look at other rules before they make the graph.
- *
- * takes   cfg  its fields, and its keys that are none; a default is never refused
- * errors  RC_E_UNSUPPORTED naming the first setting that the profile's graph would leave out */
-RC_MUST_CHECK
-RC_API rc_code rc_graph_refuse_lacks(const rc_config *cfg, rc_profile profile, rc_error *err);
-/* The rows of graph_lacks.def, for `recompute list lacks`.
- *
- * gives   *out  a row per setting, a column per profile
- * errors  RC_E_MEMORY */
-RC_MUST_CHECK
-RC_API rc_code rc_graph_lacks_table(rc_arena *mem, rc_table **out, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_graph_verify(const rc_graph *graph, rc_error *err);
 /* One stable text form, for --dump and tests. */

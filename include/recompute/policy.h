@@ -52,6 +52,7 @@ typedef struct rc_policy {
     const rc_graph *graph;
     rc_setting setting;
     /* [n_tensors] a tensor that is neither discarded nor pinned is retained iff backward reads it */
+
     /* dropped after its last forward use, recomputed before backward reads it */
     bool *is_discarded;
     /* input of a recomputed region: stays whoever reads it */

@@ -112,6 +112,10 @@ prototype '/* said */' '' 'RC_API int rc_one_count(void);'
 expect prototypes 'one.h:3: rc_one_count: no comment' "$check_prototypes"
 prototype '/* said */' 'RC_API int rc_one_count(void); /* of ones */'
 expect prototypes 'a comment behind a prototype' "$check_prototypes"
+prototype '/* left behind */' '/* said */' 'RC_API int rc_one_count(void);'
+expect prototypes 'one.h:1: a comment on nothing' "$check_prototypes"
+prototype '/* said */' 'RC_API int rc_one_count(void);' '' '/* again */' 'RC_API int rc_one_count(void);'
+expect prototypes 'rc_one_count: stands in include/recompute/one.h too' "$check_prototypes"
 prototype 'typedef struct rc_one {' '    /* fine */' '    int a;' '    struct {' '        int b;' '    } c;' \
     '    int d; /* behind */' '} rc_one;' 'enum { RC_ONE }; /* no field */'
 expect prototypes 'one.h:7: a comment behind a field' "$check_prototypes"
