@@ -3,17 +3,12 @@
  * takes  rc_report or rc_table, whoever made it
  * gives  bytes on a stream
  */
-#define _POSIX_C_SOURCE 200809L
 #include <recompute/report.h>
 
 #include "base/file.h"
-#include "base/num.h"
 #include "report/cell.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 typedef struct format_row {
     const char *name, *help;
@@ -45,22 +40,6 @@ const char *rc_format_name(rc_format format)
 const char *rc_format_help(rc_format format)
 {
     return rows[format].help;
-}
-
-/* See https://no-color.org: set and not empty means no colour. */
-rc_style rc_style_of(FILE *to)
-{
-    rc_style style = {0};
-    int fd = fileno(to);
-    if (fd < 0 || !isatty(fd))
-        return style;
-    const char *no_color = getenv("NO_COLOR");
-    const char *terminal = getenv("TERM");
-    style.has_colour = !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
-    struct winsize size;
-    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        style.width = size.ws_col;
-    return style;
 }
 
 rc_code rc_report_write(const rc_report *report, rc_format format, FILE *to, rc_error *err)

@@ -54,24 +54,6 @@ enum { LAW_N_MODELS = sizeof law_models / sizeof *law_models };
 
 static const char *const law_cores[] = {"fused", "unfused"};
 
-static const char *const law_settings[] = {"none",
-                                           "selective/[]",
-                                           "selective/core_attn",
-                                           "selective/layernorm",
-                                           "selective/mlp",
-                                           "selective/core_attn+layernorm",
-                                           "selective/core_attn+mlp",
-                                           "selective/layernorm+mlp",
-                                           "selective/core_attn+layernorm+mlp",
-                                           "full/uniform/1",
-                                           "full/uniform/2",
-                                           "full/uniform/3",
-                                           "full/uniform/100",
-                                           "full/block/1",
-                                           "full/block/2",
-                                           "full/block/100"};
-enum { LAW_N_SETTINGS = sizeof law_settings / sizeof *law_settings };
-
 /* Fails the test with the library's own message. */
 static inline void law_check(rc_code code, const rc_error *err)
 {
@@ -114,6 +96,49 @@ static inline const rc_graph *law_graph(const law_model *model, const char *core
 {
     return law_passes(law_config(model, core, mem), RC_PROFILE_ENGINE, RC_NOUN_GRAPH, mem)
         .graph;
+}
+
+/* The labels that act in a graph. */
+static inline int law_labels(const rc_graph *graph, rc_label out[RC_LABEL_COUNT])
+{
+    int n = 0;
+    for (rc_label label = 0; label < RC_LABEL_COUNT; label++)
+        if (rc_graph_count_regions(graph, label) > 0)
+            out[n++] = label;
+    return n;
+}
+
+typedef struct law_settings {
+    const char **at;
+    size_t n;
+} law_settings;
+
+/* No recompute, every set of the labels that act in a graph, and full in each way. */
+static inline law_settings law_all_settings(const rc_graph *graph, rc_arena *mem)
+{
+    static const char *const full[] = {"full/uniform/1",   "full/uniform/2", "full/uniform/3",
+                                       "full/uniform/100", "full/block/1",   "full/block/2",
+                                       "full/block/100"};
+    enum { N_FULL = sizeof full / sizeof *full };
+    rc_error err = {0};
+    rc_label labels[RC_LABEL_COUNT];
+    int n_labels = law_labels(graph, labels);
+    law_settings out = {0};
+    law_check(RC_NEW(mem, &out.at, 1 + ((size_t)1 << n_labels) + N_FULL, &err), &err);
+    out.at[out.n++] = "none";
+    for (uint32_t set = 0; set < 1u << n_labels; set++) {
+        const char *text = set ? "selective/" : "selective/[]";
+        for (int i = 0, n_named = 0; i < n_labels; i++)
+            if (set >> i & 1u)
+                law_check(rc_arena_printf(mem, &text, &err, "%s%s%s", text,
+                                          n_named++ ? "+" : "",
+                                          rc_label_find_facts(labels[i])->name),
+                          &err);
+        out.at[out.n++] = text;
+    }
+    for (size_t i = 0; i < N_FULL; i++)
+        out.at[out.n++] = full[i];
+    return out;
 }
 
 /* The nouns of one setting of a graph up to `last`. */

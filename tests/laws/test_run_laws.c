@@ -99,14 +99,15 @@ static void every_setting_gives_the_same_bits(void **state)
             for (int threads = 1; threads <= 2; threads++) {
                 rc_arena *mem = rc_arena_open();
                 const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+                law_settings settings = law_all_settings(graph, mem);
                 outcome control =
                     run_steps(law_schedule(graph, "none", threads, mem), 2, "none", mem);
-                for (size_t i = 1; i < LAW_N_SETTINGS; i++) {
+                for (size_t i = 1; i < settings.n; i++) {
                     char name[200];
                     snprintf(name, sizeof name, "%s %s %s, %d threads", law_models[m].name,
-                             law_cores[c], law_settings[i], threads);
-                    outcome other = run_steps(
-                        law_schedule(graph, law_settings[i], threads, mem), 2, name, mem);
+                             law_cores[c], settings.at[i], threads);
+                    outcome other = run_steps(law_schedule(graph, settings.at[i], threads, mem),
+                                              2, name, mem);
                     need_same(&control, &other, name);
                 }
                 rc_arena_close(mem);
@@ -142,11 +143,12 @@ static void predicted_peak_is_what_a_run_touches(void **state)
             for (int threads = 1; threads <= 2; threads++) {
                 rc_arena *mem = rc_arena_open();
                 const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
-                for (size_t i = 0; i < LAW_N_SETTINGS; i++) {
+                law_settings settings = law_all_settings(graph, mem);
+                for (size_t i = 0; i < settings.n; i++) {
                     char name[200];
                     snprintf(name, sizeof name, "%s %s %s, %d threads", law_models[m].name,
-                             law_cores[c], law_settings[i], threads);
-                    need_predicted(law_schedule(graph, law_settings[i], threads, mem), name,
+                             law_cores[c], settings.at[i], threads);
+                    need_predicted(law_schedule(graph, settings.at[i], threads, mem), name,
                                    mem);
                 }
                 rc_arena_close(mem);
