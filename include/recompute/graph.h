@@ -35,6 +35,24 @@ typedef enum rc_tensor_kind {
 
 typedef enum rc_init { RC_INIT_NONE, RC_INIT_ZERO, RC_INIT_ONE, RC_INIT_NORMAL } rc_init;
 
+/* The buffers that a parameter may have. ORDER of the columns of param_layouts.def. */
+typedef enum rc_param_role {
+    RC_PARAM_WEIGHT, /* what kernels read */
+    RC_PARAM_GRAD,   /* what backward adds to */
+    RC_PARAM_MASTER, /* the optimizer's own copy of the weight, in more bits */
+    RC_PARAM_MOMENT1,
+    RC_PARAM_MOMENT2
+} rc_param_role;
+enum { RC_PARAM_ROLE_COUNT = RC_PARAM_MOMENT2 + 1 };
+
+/* What those buffers hold, by profile, precision and optimizer. */
+typedef struct rc_param_layout {
+    /* RC_DTYPE_COUNT: there is none */
+    rc_dtype dtype[RC_PARAM_ROLE_COUNT];
+    /* Of matrices in layers, and of other weights. */
+    int n_moments_of_matrix, n_moments_of_other;
+} rc_param_layout;
+
 /* Symbols of shapes, per rank. */
 typedef struct rc_dims {
     int64_t s, b, h, a, g, d, f, V, L;
@@ -144,6 +162,7 @@ typedef struct rc_graph {
     /* tensors */
     int tokens, targets, loss;
     int64_t n_parameters;
+    rc_param_layout layout;
 } rc_graph;
 
 /**
@@ -155,7 +174,8 @@ typedef struct rc_graph {
  * gives   *out        the graph, verified
  * errors  RC_E_INPUT with the position of the setting that is missing or does not divide;
  *         RC_E_UNSUPPORTED for a setting that this profile's graph would leave out, at its position
- *         (src/defs/graph_lacks.def), and for words that no builder knows;
+ *         (src/defs/graph_lacks.def), for words that no builder knows, and for an optimizer whose
+ *         state is not known;
  *         RC_E_RANGE when a size passes 2^63-1
  */
 RC_MUST_CHECK
@@ -214,6 +234,10 @@ RC_API const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,
                                         char buf[RC_GRAPH_NAME_BYTES]);
 RC_API const char *rc_graph_op_name(const rc_graph *graph, int op,
                                     char buf[RC_GRAPH_NAME_BYTES]);
+
+/* Whether a weight has a buffer of that role, and then its dtype. */
+RC_API bool rc_graph_param_dtype(const rc_graph *graph, int weight, rc_param_role role,
+                                 rc_dtype *out);
 
 /* Regions of a label: 0 means the label acts nowhere in this model. */
 RC_API int rc_graph_count_regions(const rc_graph *graph, rc_label label);

@@ -27,7 +27,7 @@ typedef enum rc_instr_kind {
 typedef enum rc_category {
     RC_CATEGORY_WEIGHTS,
     RC_CATEGORY_GRADIENTS, /* of weights */
-    RC_CATEGORY_OPTIMIZER, /* AdamW's two moments */
+    RC_CATEGORY_OPTIMIZER, /* master weights and moments */
     RC_CATEGORY_INPUTS,    /* tokens, targets, the loss */
     RC_CATEGORY_ACTIVATIONS,
     RC_CATEGORY_RECOMPUTED,
@@ -45,6 +45,8 @@ typedef struct rc_buffer {
     rc_category category;
     /* whose storage or gradient; RC_NO_TENSOR for scratch */
     int tensor;
+    /* of its elements; RC_U8 for scratch */
+    rc_dtype dtype;
     /* instructions that touch it first and last */
     int first, last;
     /* lives across steps */
@@ -88,8 +90,8 @@ typedef struct rc_instr {
 /* The buffers of one weight. */
 typedef struct rc_param {
     int tensor;
-    /* buffers */
-    int weight, grad, moment1, moment2;
+    /* by role; RC_NO_BUFFER where the graph's layout has none */
+    int buffer[RC_PARAM_ROLE_COUNT];
 } rc_param;
 
 typedef struct rc_schedule {

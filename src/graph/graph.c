@@ -5,6 +5,7 @@
  * next   policy/ decides what of it is retained
  */
 #include "graph/builder.h"
+#include "graph/params.h"
 #include "graph/rope.h"
 
 #include "base/num.h"
@@ -285,6 +286,7 @@ rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenize
     RC_TRY(make_vocabulary(cfg, profile, tokenizer, &graph->dims, err));
     RC_TRY(read_words(cfg, &b, err));
     RC_TRY(need_reals(cfg, err));
+    RC_TRY(rc_params_layout(cfg, graph, err));
     if (b.has_rope)
         RC_TRY(rc_rope_read(cfg, &graph->dims, &b.rope, err));
     RC_TRY(build_model(&b));

@@ -65,10 +65,12 @@ static rc_instr blank_instr(rc_instr_kind kind, int op)
     return instr;
 }
 
+/* The buffer says the dtype: a weight's gradient may have another than the weight. */
 static rc_ref make_ref(const emitter *e, int tensor, int buffer)
 {
     const rc_tensor *t = &e->graph->tensors[tensor];
-    return (rc_ref){.buffer = buffer, .offset = t->offset, .ld = t->ld, .dtype = t->dtype};
+    const rc_dtype dtype = buffer < 0 ? t->dtype : e->schedule->buffers[buffer].dtype;
+    return (rc_ref){.buffer = buffer, .offset = t->offset, .ld = t->ld, .dtype = dtype};
 }
 
 static rc_ref value_ref(const emitter *e, int tensor)
@@ -116,6 +118,7 @@ static rc_code open_outputs(emitter *e, const rc_op *op)
         set_storage_available(e, tensor->storage, false);
         rc_buffer buffer = {.category = e->category,
                             .tensor = tensor->storage,
+                            .dtype = e->graph->tensors[tensor->storage].dtype,
                             .bytes = e->graph->tensors[tensor->storage].bytes};
         RC_TRY(add_buffer(e, buffer, &e->buffer_of[tensor->storage]));
     }
@@ -124,9 +127,12 @@ static rc_code open_outputs(emitter *e, const rc_op *op)
 
 static rc_code add_scratch(emitter *e, int64_t bytes, int *out)
 {
-    return add_buffer(
-        e, (rc_buffer){.category = RC_CATEGORY_SCRATCH, .tensor = RC_NO_TENSOR, .bytes = bytes},
-        out);
+    return add_buffer(e,
+                      (rc_buffer){.category = RC_CATEGORY_SCRATCH,
+                                  .tensor = RC_NO_TENSOR,
+                                  .dtype = RC_U8,
+                                  .bytes = bytes},
+                      out);
 }
 
 /* What a kernel works in, and behind it the math library. */
@@ -232,6 +238,7 @@ static rc_code open_gradient(emitter *e, const rc_op *op, int k, int d_out)
     return add_buffer(e,
                       (rc_buffer){.category = RC_CATEGORY_ACTIVATION_GRADIENTS,
                                   .tensor = root,
+                                  .dtype = tensor->dtype,
                                   .bytes = tensor->bytes},
                       &e->grad_of[root]);
 }
@@ -244,7 +251,8 @@ static rc_code emit_gradients(emitter *e, const rc_op *op, rc_instr *instr)
         if (in < 0 || !(grads >> k & 1u))
             continue;
         if (e->graph->tensors[in].kind == RC_TENSOR_WEIGHT) {
-            instr->d_in[k] = make_ref(e, in, e->schedule->params[e->param_of[in]].grad);
+            instr->d_in[k] =
+                make_ref(e, in, e->schedule->params[e->param_of[in]].buffer[RC_PARAM_GRAD]);
             instr->d_in[k].is_added = true;
             continue;
         }
@@ -287,14 +295,13 @@ static rc_code emit_backward(emitter *e, int at)
 
 /* ---- the step ---- */
 
-static rc_code add_persistent(emitter *e, rc_category category, int tensor, int *out)
+static rc_code add_persistent(emitter *e, int tensor, rc_param_role role, int *out)
 {
-    return add_buffer(e,
-                      (rc_buffer){.category = category,
-                                  .tensor = tensor,
-                                  .is_persistent = true,
-                                  .bytes = e->graph->tensors[tensor].bytes},
-                      out);
+    rc_buffer buffer;
+    *out = RC_NO_BUFFER;
+    if (!rc_persistent_buffer(e->graph, tensor, role, &buffer))
+        return RC_OK;
+    return add_buffer(e, buffer, out);
 }
 
 static rc_code open_persistent(emitter *e)
@@ -308,16 +315,14 @@ static rc_code open_persistent(emitter *e)
         e->param_of[i] = s->n_params;
         rc_param *param = &s->params[s->n_params++];
         param->tensor = i;
-        RC_TRY(add_persistent(e, RC_CATEGORY_WEIGHTS, i, &param->weight));
-        RC_TRY(add_persistent(e, RC_CATEGORY_GRADIENTS, i, &param->grad));
-        RC_TRY(add_persistent(e, RC_CATEGORY_OPTIMIZER, i, &param->moment1));
-        RC_TRY(add_persistent(e, RC_CATEGORY_OPTIMIZER, i, &param->moment2));
-        e->buffer_of[i] = param->weight;
+        for (int role = 0; role < RC_PARAM_ROLE_COUNT; role++)
+            RC_TRY(add_persistent(e, i, (rc_param_role)role, &param->buffer[role]));
+        e->buffer_of[i] = param->buffer[RC_PARAM_WEIGHT];
         e->is_available[i] = true;
     }
-    RC_TRY(add_persistent(e, RC_CATEGORY_INPUTS, graph->tokens, &s->tokens));
-    RC_TRY(add_persistent(e, RC_CATEGORY_INPUTS, graph->targets, &s->targets));
-    RC_TRY(add_persistent(e, RC_CATEGORY_INPUTS, graph->loss, &s->loss));
+    RC_TRY(add_persistent(e, graph->tokens, RC_PARAM_WEIGHT, &s->tokens));
+    RC_TRY(add_persistent(e, graph->targets, RC_PARAM_WEIGHT, &s->targets));
+    RC_TRY(add_persistent(e, graph->loss, RC_PARAM_WEIGHT, &s->loss));
     e->buffer_of[graph->tokens] = s->tokens;
     e->buffer_of[graph->targets] = s->targets;
     e->is_available[graph->tokens] = e->is_available[graph->targets] = true;

@@ -364,19 +364,15 @@ static rc_code find_sketches(rc_outliner *o, const cut *c, const known **out, rc
 
 /* ---- the door ---- */
 
-/* Four buffers of every weight, the tokens, the targets, the loss: as emit.c opens them. */
 static rc_code count_persistent(rc_outliner *o, rc_error *err)
 {
-    for (int i = 0; i < o->graph->n_tensors; i++) {
-        const rc_tensor *tensor = &o->graph->tensors[i];
-        int n = tensor->kind == RC_TENSOR_WEIGHT                                         ? 4
-                : i == o->graph->tokens || i == o->graph->targets || i == o->graph->loss ? 1
-                                                                                         : 0;
-        int64_t room = rc_buffer_room(&(rc_buffer){.bytes = tensor->bytes});
-        if (n && (!rc_mul(room, n, &room) ||
-                  !rc_add(o->persistent_bytes, room, &o->persistent_bytes)))
-            return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "the model passes 2^63-1 bytes");
-    }
+    for (int i = 0; i < o->graph->n_tensors; i++)
+        for (int role = 0; role < RC_PARAM_ROLE_COUNT; role++) {
+            rc_buffer buffer;
+            if (rc_persistent_buffer(o->graph, i, (rc_param_role)role, &buffer) &&
+                !rc_add(o->persistent_bytes, rc_buffer_room(&buffer), &o->persistent_bytes))
+                return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "the model passes 2^63-1 bytes");
+        }
     return RC_OK;
 }
 

@@ -8,6 +8,10 @@
 RC_MUST_CHECK
 rc_code rc_schedule_emit(const rc_policy *policy, rc_schedule *schedule, rc_arena *mem,
                          rc_error *err);
+/* persistent.c: the buffer that a tensor has across steps in that role; false where it has none. What is
+ * no weight has the first role alone. */
+bool rc_persistent_buffer(const rc_graph *graph, int tensor, rc_param_role role,
+                          rc_buffer *out);
 /* live.c: first and last use of every buffer; live_bytes, bound_bytes, peak_instr, retained_bytes. */
 RC_MUST_CHECK
 rc_code rc_schedule_live(rc_schedule *schedule, rc_arena *mem, rc_error *err);
