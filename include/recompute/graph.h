@@ -203,6 +203,14 @@ RC_API rc_code rc_graph_refuse_lacks(const rc_config *cfg, rc_profile profile, r
  * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_lacks_table(rc_arena *mem, rc_table **out, rc_error *err);
+/* The rows of param_layouts.def and of optimizers.def, for `recompute list`.
+ *
+ * gives   *out  a row per layout, or per optimizer
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_layouts_table(rc_arena *mem, rc_table **out, rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_graph_optimizers_table(rc_arena *mem, rc_table **out, rc_error *err);
 
 /* Its invariants: operands exist, shapes and bytes agree, storages own themselves, regions hold ops.
  * errors  RC_E_BUG naming the first that is broken */

@@ -14,29 +14,33 @@
 typedef enum cell { NONE, F32, MODEL, GRADS, MAIN, REMAINDER, STATES } cell;
 
 typedef enum when {
-#define RC_PARAM_LAYOUT(when, weight, grad, master, moments, source) when,
+#define RC_PARAM_LAYOUT(when, weight, grad, master, moments, source) LAYOUT_##when,
 #include "defs/param_layouts.def"
 #undef RC_PARAM_LAYOUT
 } when;
 
 static const struct row {
+    const char *name, *source;
     cell weight, grad, master, moments;
 } rows[] = {
 #define RC_PARAM_LAYOUT(when, weight, grad, master, moments, source)                           \
-    {weight, grad, master, moments},
+    {#when, source, weight, grad, master, moments},
 #include "defs/param_layouts.def"
 #undef RC_PARAM_LAYOUT
 };
 
 static const struct optimizer {
-    const char *name;
+    const char *name, *source;
     int n_of_matrix, n_of_other;
 } optimizers[] = {
-#define RC_OPTIMIZER(name, n_of_matrix, n_of_other, source) {name, n_of_matrix, n_of_other},
+#define RC_OPTIMIZER(name, n_of_matrix, n_of_other, source)                                    \
+    {name, source, n_of_matrix, n_of_other},
 #include "defs/optimizers.def"
 #undef RC_OPTIMIZER
 };
 enum { N_OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+
+/* --- which one a config has */
 
 static bool is_full(const char *dtype)
 {
@@ -45,17 +49,17 @@ static bool is_full(const char *dtype)
 
 static when find_layout(const rc_config *cfg, const rc_graph *graph)
 {
-    const bool is_low = graph->dtype != RC_F32;
+    const bool is_half = graph->dtype != RC_F32;
     if (graph->profile == RC_PROFILE_ENGINE)
-        return is_low ? ENGINE_LOW : ENGINE_FLOAT32;
+        return is_half ? LAYOUT_engine_half : LAYOUT_engine_float32;
     if (!cfg->use_precision_aware_optimizer)
-        return is_low ? LOW : FLOAT32;
-    if (!is_low)
-        return AWARE_FLOAT32;
+        return is_half ? LAYOUT_half : LAYOUT_float32;
+    if (!is_half)
+        return LAYOUT_aware_float32;
     return graph->dtype == RC_BF16 && cfg->store_param_remainders &&
                    is_full(cfg->main_params_dtype)
-               ? AWARE_REMAINDERS
-               : AWARE_LOW;
+               ? LAYOUT_aware_remainders
+               : LAYOUT_aware_half;
 }
 
 /* Megatron-LM's arguments have the short names, Bridge torch's own; fp8 is held as bytes. */
@@ -85,8 +89,8 @@ static rc_code read_dtype(const rc_config *cfg, rc_field field, const char *type
 /* Megatron-LM's --main-grads-dtype bf16 keeps gradients out of float32 too. */
 static rc_dtype grads_of(const rc_config *cfg, const rc_graph *graph)
 {
-    bool is_low = cfg->use_precision_aware_optimizer && !is_full(cfg->main_grads_dtype);
-    return cfg->grad_reduce_in_fp32 && !is_low ? RC_F32 : graph->dtype;
+    bool is_half = cfg->use_precision_aware_optimizer && !is_full(cfg->main_grads_dtype);
+    return cfg->grad_reduce_in_fp32 && !is_half ? RC_F32 : graph->dtype;
 }
 
 static rc_code read_cell(const rc_config *cfg, const rc_graph *graph, cell says,
@@ -161,4 +165,55 @@ bool rc_graph_param_dtype(const rc_graph *graph, int weight, rc_param_role role,
     int n_moments = is_matrix ? layout->n_moments_of_matrix : layout->n_moments_of_other;
     *out = layout->dtype[role];
     return *out != RC_DTYPE_COUNT && (int)role < RC_PARAM_MOMENT1 + n_moments;
+}
+
+/* --- for people */
+
+rc_code rc_graph_layouts_table(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const char *const cells[] = {
+        [NONE] = "none",
+        [F32] = "float32",
+        [MODEL] = "as the model",
+        [GRADS] = "float32 with grad_reduce_in_fp32, else as the model",
+        [MAIN] = "main_params_dtype",
+        [REMAINDER] = "2 bytes that bf16 lacks of float32",
+        [STATES] = "exp_avg_dtype and exp_avg_sq_dtype"};
+    static const rc_column columns[] = {
+        {"layout", NULL, RC_UNIT_TEXT},   {"weight", NULL, RC_UNIT_TEXT},
+        {"gradient", NULL, RC_UNIT_TEXT}, {"master", "master weight", RC_UNIT_TEXT},
+        {"moments", NULL, RC_UNIT_TEXT},  {"source", NULL, RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "layouts", "What the buffers of a parameter hold", columns, 6,
+                         out, err));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_text(rows[i].name);
+        row[1] = rc_cell_text(cells[rows[i].weight]);
+        row[2] = rc_cell_text(cells[rows[i].grad]);
+        row[3] = rc_cell_text(cells[rows[i].master]);
+        row[4] = rc_cell_text(cells[rows[i].moments]);
+        row[5] = rc_cell_text(rows[i].source);
+    }
+    return RC_OK;
+}
+
+rc_code rc_graph_optimizers_table(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {
+        {"optimizer", NULL, RC_UNIT_TEXT},
+        {"of_matrix", "moments of a layer's matrix", RC_UNIT_COUNT},
+        {"of_other", "of other weights", RC_UNIT_COUNT},
+        {"source", NULL, RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "optimizers", "Moments that an optimizer of Megatron keeps",
+                         columns, 4, out, err));
+    for (size_t i = 0; i < N_OPTIMIZERS; i++) {
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_text(optimizers[i].name);
+        row[1] = rc_cell_int(optimizers[i].n_of_matrix);
+        row[2] = rc_cell_int(optimizers[i].n_of_other);
+        row[3] = rc_cell_text(optimizers[i].source);
+    }
+    return RC_OK;
 }
