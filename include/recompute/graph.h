@@ -243,9 +243,9 @@ RC_API const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,
 RC_API const char *rc_graph_op_name(const rc_graph *graph, int op,
                                     char buf[RC_GRAPH_NAME_BYTES]);
 
-/* Whether a weight has a buffer of that role, and then its dtype. */
-RC_API bool rc_graph_param_dtype(const rc_graph *graph, int weight, rc_param_role role,
-                                 rc_dtype *out);
+/* Whether a weight of the graph has a buffer of that role, and then its dtype. */
+RC_API bool rc_graph_param_dtype(const rc_graph *graph, const rc_tensor *weight,
+                                 rc_param_role role, rc_dtype *out);
 
 /* Regions of a label: 0 means the label acts nowhere in this model. */
 RC_API int rc_graph_count_regions(const rc_graph *graph, rc_label label);

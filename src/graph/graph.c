@@ -15,24 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const profile_names[] = {"engine", "megatron-te", "megatron-local"};
-
-const char *rc_profile_name(rc_profile profile)
-{
-    return profile_names[profile];
-}
-
-bool rc_profile_find(const char *name, rc_profile *profile)
-{
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(profile_names[i], name) != 0)
-            continue;
-        *profile = (rc_profile)i;
-        return true;
-    }
-    return false;
-}
-
 /* Far above any model, and low enough that a product of a few sizes and the kernels' constants
  * stays below 2^63. A graph holds every layer, so layers have a limit of their own. */
 static const int64_t most_of_a_size = (int64_t)1 << 40, most_layers = 4096;

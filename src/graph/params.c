@@ -156,12 +156,12 @@ rc_code rc_params_layout(const rc_config *cfg, rc_graph *graph, rc_error *err)
     return find_optimizer(cfg, graph, layout, err);
 }
 
-bool rc_graph_param_dtype(const rc_graph *graph, int weight, rc_param_role role, rc_dtype *out)
+bool rc_graph_param_dtype(const rc_graph *graph, const rc_tensor *weight, rc_param_role role,
+                          rc_dtype *out)
 {
-    const rc_tensor tensor = rc_graph_tensor(graph, weight);
     const rc_param_layout *layout = &graph->layout;
     bool is_matrix =
-        tensor.has_weight_decay && tensor.layer >= 0 && tensor.layer < graph->dims.L;
+        weight->has_weight_decay && weight->layer >= 0 && weight->layer < graph->dims.L;
     int n_moments = is_matrix ? layout->n_moments_of_matrix : layout->n_moments_of_other;
     *out = layout->dtype[role];
     return *out != RC_DTYPE_COUNT && (int)role < RC_PARAM_MOMENT1 + n_moments;

@@ -25,7 +25,7 @@ bool rc_persistent_buffer(const rc_graph *graph, int tensor, rc_param_role role,
                        .bytes = facts.bytes};
     if (!is_weight)
         return is_input && role == RC_PARAM_WEIGHT;
-    if (!rc_graph_param_dtype(graph, tensor, role, &out->dtype))
+    if (!rc_graph_param_dtype(graph, &facts, role, &out->dtype))
         return false;
     /* Far below 2^63: the graph counted 64 times what a weight moves. */
     out->bytes = facts.n_elem * rc_dtype_bytes(out->dtype);
