@@ -91,11 +91,12 @@ static rc_code list_params(rc_run *run, rc_error *err)
     RC_TRY(RC_NEW(run->mem, &run->params, s->n_params, err));
     for (int i = 0; i < s->n_params; i++) {
         const rc_param *param = &s->params[i];
-        run->params[i] = (rc_run_param){.tensor = &s->graph->tensors[param->tensor],
-                                        .weight = rc_run_at(run, param->buffer[RC_PARAM_WEIGHT]),
-                                        .grad = rc_run_at(run, param->buffer[RC_PARAM_GRAD]),
-                                        .moment1 = rc_run_at(run, param->buffer[RC_PARAM_MOMENT1]),
-                                        .moment2 = rc_run_at(run, param->buffer[RC_PARAM_MOMENT2])};
+        run->params[i] =
+            (rc_run_param){.tensor = &s->graph->tensors[param->tensor],
+                           .weight = rc_run_at(run, param->buffer[RC_PARAM_WEIGHT]),
+                           .grad = rc_run_at(run, param->buffer[RC_PARAM_GRAD]),
+                           .moment1 = rc_run_at(run, param->buffer[RC_PARAM_MOMENT1]),
+                           .moment2 = rc_run_at(run, param->buffer[RC_PARAM_MOMENT2])};
     }
     return RC_OK;
 }
