@@ -80,7 +80,8 @@ printf '#include <recompute/%s.h>\n' error one two >"$tree/include/recompute/rec
 header one 'struct rc_one { int a; };'
 header two 'struct rc_two { rc_where where; };'
 languages=c
-command -v "${CXX:-g++}" >/dev/null || command -v "${CXX:-clang++}" >/dev/null && languages='c c++'
+export CC=${CC:-cc} CXX=${CXX:-c++} # one of each is enough here
+command -v "$CXX" >/dev/null && languages='c c++'
 for language in $languages; do
     check_headers="$tree/tools/check-headers.sh $language"
     header two 'struct rc_two { rc_where where; };'
