@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# check-banned.sh — no call of tools/banned.txt outside the files it names. Comments and strings
-# do not count, nor do names that are part of a longer one (rc_exit, my_free).
+# check-banned.sh — no call of tools/banned.txt outside the files it names, and no op by its name
+# (RC_OP_linear) where ops are known by their facts alone. Comments and strings do not count, nor do
+# names that are part of a longer one (rc_exit, my_free).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 find src cli include/recompute -name '*.[ch]' | LC_ALL=C sort | xargs awk '
@@ -50,6 +51,10 @@ find src cli include/recompute -name '*.[ch]' | LC_ALL=C sort | xargs awk '
             name = substr(code, RSTART, RLENGTH)
             before = RSTART > 1 ? substr(code, RSTART - 1, 1) : ""
             code = substr(code, RSTART + RLENGTH)
+            if (name ~ /^RC_OP_[a-z]/ && FILENAME ~ /^src\/(policy|schedule|cost|plan|passes)\//) {
+                printf "%s:%d: %s is banned here: an op is known by its facts (src/op/facts.h)\n", FILENAME, FNR, name
+                bad = 1
+            }
             if (!(name in where) || before == "." || before == ">" || is_allowed(name)) continue
             if (code !~ /^[ \t]*\(/ && name != "stdout" && name != "stderr") continue
             printf "%s:%d: %s is banned here: %s\n", FILENAME, FNR, name, why[name]

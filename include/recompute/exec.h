@@ -26,8 +26,10 @@ typedef struct rc_run_options {
 
 /* One weight as the loop around the run sees it; pointers into the arena. */
 typedef struct rc_run_param {
-    /* name, shape, n_elem, has_weight_decay */
-    const rc_tensor *tensor;
+    /* "decoder.layers.3.mlp.linear_fc1.weight" */
+    const char *name;
+    /* shape, n_elem, has_weight_decay */
+    rc_tensor tensor;
     void *weight, *grad, *moment1, *moment2;
 } rc_run_param;
 

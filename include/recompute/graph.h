@@ -118,13 +118,16 @@ typedef struct rc_comm {
 } rc_comm;
 
 typedef struct rc_op {
+    /* whose kernels run; all else about the op stand in its facts */
     rc_op_kind kind;
+    const rc_op_facts *facts;
     int layer;
     /* "decoder.layers.3.mlp.linear_fc1" */
     const char *name;
     rc_op_attr attr;
-    /* tensors; -1 absent */
+    /* [n_in], [n_out] tensors; -1 absent */
     int in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT];
+    int n_in, n_out;
     /* what backward reads, in this profile */
     uint32_t needs_in, needs_out;
     /* out[0] overwrites in[0] */

@@ -29,7 +29,9 @@ typedef enum rc_op_kind {
 #define RC_OP(name, help) RC_OP_##name,
 #include "defs/ops.def" /* installed beside this header */
 #undef RC_OP
-    RC_OP_COUNT
+    RC_OP_COUNT,
+    /* a caller's own, with facts of its own: no backend has a kernel for it */
+    RC_OP_OTHER = RC_OP_COUNT
 } rc_op_kind;
 
 /* source  Hendrycks and Gimpel 2016 (GELU and its tanh form), Elfwing et al. 2018 (SiLU), So et al. 2021
@@ -86,7 +88,7 @@ typedef struct rc_rope_scaling {
  *   cross_entropy     logits [n,V], targets i32 [n]          loss f32 [1], lse [n]   0
  *   contiguous        x [n,h] (a view)                       y [n,h]                 0
  */
-enum { RC_OP_MAX_IN = 3, RC_OP_MAX_OUT = 3 };
+enum { RC_OP_MAX_IN = 8, RC_OP_MAX_OUT = 8 };
 
 /* Also agreed on:
  *   - one-row operands ([n], [b,a,s], [b,a,s,s], dropout's x) are contiguous; their ld is not read
@@ -150,9 +152,17 @@ typedef struct rc_op_facts {
     uint32_t grads;
     /* bit i: out[i] may stand in the storage of in[i] */
     uint32_t in_place;
-    /* Bit i: the gradient of in[i] may stand in the storage of the gradient of out[0] (or, for
-     * cross_entropy, of the logits themselves); rope and softmax transform it in place. */
+    /* bit i: the gradient of in[i] may stand in the storage of the gradient of out[0], where nothing
+     * else reads in[i]; rope and softmax transform it in place */
     uint32_t grad_in_place;
+    /* Bit i: the gradient of in[i] is that of out[0], unchanged, and may be the same bytes though
+     * others add to it later: who else reads in[i] does so before what computes the other operands, so
+     * backward comes to it after them. The second holds where attr.p is 0. */
+    uint32_t passes_grad, passes_undropped_grad;
+    /* bit i: the gradient of in[i] may stand in the storage of in[i] itself, which nobody reads again */
+    uint32_t grad_over_input;
+    /* backward begins here: it needs the gradient of no output */
+    bool seeds_grad;
     int64_t (*fwd_flops)(const rc_op_attr *attr);
     /* incl. scores a fused backward redoes */
     int64_t (*bwd_flops)(const rc_op_attr *attr);
@@ -166,7 +176,7 @@ typedef struct rc_op_facts {
     double tolerance;
 } rc_op_facts;
 
-/* An op's facts; `kind` is below RC_OP_COUNT. */
+/* The facts of a row of ops.def; `kind` is below RC_OP_COUNT. */
 RC_API const rc_op_facts *rc_op_find(rc_op_kind kind);
 
 typedef struct rc_op_scratch {
@@ -175,8 +185,8 @@ typedef struct rc_op_scratch {
 
 /* The scratch of one call at a thread count: the kernel's own, rounded up to RC_ALIGN, and behind it the
  * math library's, which is measured, not promised by it. */
-RC_API rc_op_scratch rc_op_scratch_of(rc_op_kind kind, const rc_op_attr *attr, rc_dtype dtype,
-                                      int n_threads, bool is_backward);
+RC_API rc_op_scratch rc_op_scratch_of(const rc_op_facts *facts, const rc_op_attr *attr,
+                                      rc_dtype dtype, int n_threads, bool is_backward);
 
 RC_EXTERN_C_END
 

@@ -48,25 +48,41 @@ RC_API bool rc_setting_parse(const char *name, rc_setting *out);
 /* The setting as Bridge overrides: "model.recompute_granularity=full ...". Returns buf. */
 RC_API const char *rc_setting_overrides(const rc_setting *setting, char buf[400]);
 
+/* What becomes of a tensor between forward and backward. Offloading and sharding over a group would be
+ * further fates. */
+typedef enum rc_tensor_fate_kind {
+    /* stays if backward reads it, else goes after its last forward use */
+    RC_FATE_RETAIN,
+    /* goes after its last forward use, and is computed again before backward reads it */
+    RC_FATE_DISCARD,
+    /* stays whoever reads it: a replay starts from it */
+    RC_FATE_PIN
+} rc_tensor_fate_kind;
+
+/* Who discards, where it is no label. */
+enum { RC_BY_FULL = RC_LABEL_COUNT, RC_BY_CALLER };
+
+typedef struct rc_tensor_fate {
+    rc_tensor_fate_kind kind;
+    /* of DISCARD: an rc_label, RC_BY_FULL or RC_BY_CALLER */
+    int by;
+} rc_tensor_fate;
+
 typedef struct rc_policy {
     const rc_graph *graph;
-    rc_setting setting;
-    /* [n_tensors] a tensor that is neither discarded nor pinned is retained iff backward reads it */
-
-    /* dropped after its last forward use, recomputed before backward reads it */
-    bool *is_discarded;
-    /* input of a recomputed region: stays whoever reads it */
-    bool *is_pinned;
-    /* label, RC_LABEL_COUNT for full, -1 for none */
-    int *discarded_by;
+    /* "selective/mlp", as rc_setting_name has it, or the caller's */
+    const char *name;
+    /* [n_tensors]; a slice has that of the value it is a slice of */
+    rc_tensor_fate *fates;
     int n_active_regions;
+    /* nothing of the last layer is discarded, though the setting covers it */
+    bool is_last_layer_kept;
 } rc_policy;
 
 /**
- * What a setting retains in a graph.
+ * What a setting retains in a graph: one way to make a policy.
  *
  * takes   graph    verified; must outlive the policy
- *         setting  copied
  * gives   *out     a label of the setting that acts nowhere in this graph is simply without effect;
  *                  rc_graph_count_regions tells
  * errors  RC_E_MEMORY
@@ -75,8 +91,34 @@ RC_MUST_CHECK
 RC_API rc_code rc_policy_make(const rc_graph *graph, const rc_setting *setting, rc_arena *mem,
                               rc_policy **out, rc_error *err);
 
+/**
+ * Any policy: a fate for every tensor.
+ *
+ * takes   graph  verified; must outlive the policy
+ *         fates  [n_tensors], copied
+ *         name   for people, copied
+ * gives   *out   with n_active_regions 0
+ * errors  RC_E_INPUT naming a tensor that is discarded and that no op computes: a weight, an input, a slice
+ *         (it goes with its base), or the loss; RC_E_MEMORY
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_policy_make_of(const rc_graph *graph, const rc_tensor_fate *fates,
+                                 const char *name, rc_arena *mem, rc_policy **out,
+                                 rc_error *err);
+
+/**
+ * The same policy with nothing of the last layer discarded. Its backward comes right after the loss: to
+ * discard what comes back at once frees nothing at the peak, unless the loss itself is the peak.
+ *
+ * gives   *out  NULL where the policy discards nothing there
+ * errors  RC_E_MEMORY
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_policy_keep_last_layer(const rc_policy *policy, rc_arena *mem,
+                                         rc_policy **out, rc_error *err);
+
 /* Its invariants: what is discarded can be computed again.
- * errors  RC_E_BUG naming the tensor */
+ * errors  RC_E_INPUT naming the tensor */
 RC_MUST_CHECK
 RC_API rc_code rc_policy_verify(const rc_policy *policy, rc_error *err);
 /* One stable text form, for --dump and tests. */

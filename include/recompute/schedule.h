@@ -79,7 +79,12 @@ typedef struct rc_instr {
     int op;
     /* DISCARD */
     int tensor;
-    rc_ref in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT], d_in[RC_OP_MAX_IN], d_out;
+    /* of `op`; 0 of the instructions without one */
+    int n_in, n_out;
+    /* of its operands in the schedule's refs: in [n_in], out [n_out], gradients of in [n_in] */
+    int first_ref;
+    /* the gradient of out[0] */
+    rc_ref d_out;
     /* buffer or RC_NO_BUFFER */
     int scratch;
     int64_t flops;
@@ -95,12 +100,15 @@ typedef struct rc_param {
 } rc_param;
 
 typedef struct rc_schedule {
+    const rc_policy *policy;
     const rc_graph *graph;
-    rc_setting setting;
     int n_threads;
     rc_instr *instrs;
     int n_instrs;
     size_t n_instrs_room;
+    rc_ref *refs;
+    int n_refs;
+    size_t n_refs_room;
     /* repeated for every micro-batch */
     int micro_first, micro_last;
     /* the loss; what is alive after it is what forward retains */
@@ -112,9 +120,6 @@ typedef struct rc_schedule {
     int n_params;
     /* buffers */
     int tokens, targets, loss;
-    /* regions the setting covers but whose backward comes next, so that discarding them would
-     * free nothing at the peak: they were retained */
-    int n_kept_regions;
 
     /* weights, gradients, optimizer state, inputs */
     int64_t persistent_bytes;
@@ -132,6 +137,25 @@ typedef struct rc_schedule {
     int64_t fwd_flops, bwd_flops, recompute_flops;
     int64_t recompute_moved_bytes;
 } rc_schedule;
+
+/* Bytes that a buffer takes in the arena: its own, rounded up to RC_ALIGN. */
+RC_API int64_t rc_buffer_room(const rc_buffer *buffer);
+
+/* The operands of an instruction: [n_in], [n_out], and the gradients of the first, [n_in]. */
+static inline const rc_ref *rc_instr_in(const rc_schedule *schedule, const rc_instr *instr)
+{
+    return schedule->refs + instr->first_ref;
+}
+
+static inline const rc_ref *rc_instr_out(const rc_schedule *schedule, const rc_instr *instr)
+{
+    return rc_instr_in(schedule, instr) + instr->n_in;
+}
+
+static inline const rc_ref *rc_instr_d_in(const rc_schedule *schedule, const rc_instr *instr)
+{
+    return rc_instr_out(schedule, instr) + instr->n_out;
+}
 
 /**
  * The instruction list of a policy, with every buffer placed.

@@ -12,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t room_of(const rc_buffer *buffer)
-{
-    return rc_round_up(buffer->bytes, RC_ALIGN);
-}
-
 static bool is_alive(const rc_buffer *buffer, int instr)
 {
     return buffer->first <= instr && instr <= buffer->last;
@@ -33,8 +28,8 @@ static rc_code find_largest(rc_cost *cost, rc_arena *mem, rc_error *err)
             const rc_buffer *b = &s->buffers[i];
             if ((int)b->category != category || b->last < 0)
                 continue;
-            change[b->first] += room_of(b);
-            change[b->last + 1] -= room_of(b);
+            change[b->first] += rc_buffer_room(b);
+            change[b->last + 1] -= rc_buffer_room(b);
         }
         int64_t live = 0;
         for (int i = 0; i < s->n_instrs; i++) {
@@ -51,10 +46,9 @@ static int64_t most_library_bytes(const rc_schedule *s)
 {
     int64_t most = 0;
     for (int i = 0; i < s->graph->n_ops; i++) {
-        const rc_op *op = &s->graph->ops[i];
-        const rc_op_facts *facts = rc_op_find(op->kind);
+        const rc_op op = rc_graph_op(s->graph, i);
         int64_t bytes =
-            facts->library_bytes ? facts->library_bytes(&op->attr, s->n_threads) : 0;
+            op.facts->library_bytes ? op.facts->library_bytes(&op.attr, s->n_threads) : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -75,25 +69,28 @@ rc_code rc_cost_make(const rc_schedule *schedule, rc_arena *mem, rc_cost **out, 
     cost->library_bytes = most_library_bytes(schedule);
     for (int i = 0; i < schedule->n_buffers; i++)
         if (is_alive(&schedule->buffers[i], cost->peak_instr))
-            cost->at_peak[schedule->buffers[i].category] += room_of(&schedule->buffers[i]);
+            cost->at_peak[schedule->buffers[i].category] +=
+                rc_buffer_room(&schedule->buffers[i]);
     cost->model_state_bytes = cost->at_peak[RC_CATEGORY_WEIGHTS] +
                               cost->at_peak[RC_CATEGORY_GRADIENTS] +
                               cost->at_peak[RC_CATEGORY_OPTIMIZER];
     return find_largest(cost, mem, err);
 }
 
-static const char *peak_subject(const rc_cost *cost)
+static const char *peak_subject(const rc_cost *cost, char buf[RC_GRAPH_NAME_BYTES])
 {
     const rc_instr *instr = &cost->schedule->instrs[cost->peak_instr];
-    return instr->op >= 0 ? cost->schedule->graph->ops[instr->op].name : "all weights";
+    return instr->op >= 0 ? rc_graph_op_name(cost->schedule->graph, instr->op, buf)
+                          : "all weights";
 }
 
 void rc_cost_print(const rc_cost *cost, FILE *to)
 {
+    char name[RC_GRAPH_NAME_BYTES];
     fprintf(to, "cost: peak %" PRId64 " bytes, bound %" PRId64 ", at instruction %d (%s %s)\n",
             cost->peak_bytes, cost->bound_bytes, cost->peak_instr,
             rc_instr_kind_name(cost->schedule->instrs[cost->peak_instr].kind),
-            peak_subject(cost));
+            peak_subject(cost, name));
     for (int i = 0; i < RC_CATEGORY_COUNT; i++)
         fprintf(to, "%-22s %" PRId64 " at the peak, %" PRId64 " at most\n",
                 rc_category_name((rc_category)i), cost->at_peak[i], cost->largest[i]);
@@ -123,13 +120,13 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
         {"threads", "threads", RC_UNIT_COUNT}};
     const rc_schedule *s = cost->schedule;
     const rc_instr *peak = &s->instrs[cost->peak_instr];
-    char name[160];
-    const char *setting;
-    RC_TRY(rc_arena_printf(mem, &setting, err, "%s", rc_setting_name(&s->setting, name)));
+    char buf[RC_GRAPH_NAME_BYTES];
+    const char *subject;
     rc_cell *row;
+    RC_TRY(rc_arena_printf(mem, &subject, err, "%s", peak_subject(cost, buf)));
     RC_TRY(rc_table_make(mem, "summary", NULL, columns, 17, out, err));
     RC_TRY(rc_table_add_row(*out, &row, err));
-    row[0] = rc_cell_text(setting);
+    row[0] = rc_cell_text(s->policy->name);
     row[1] = rc_cell_int(cost->peak_bytes);
     row[2] = rc_cell_int(cost->bound_bytes);
     row[3] = rc_cell_real((double)(cost->peak_bytes - cost->bound_bytes) /
@@ -138,9 +135,9 @@ static rc_code facts_table(const rc_cost *cost, rc_arena *mem, rc_table **out, r
     row[5] = rc_cell_int(cost->model_state_bytes);
     row[6] = rc_cell_int(cost->retained_bytes);
     row[7] = rc_cell_text(rc_instr_kind_name(peak->kind));
-    row[8] = rc_cell_text(peak_subject(cost));
+    row[8] = rc_cell_text(subject);
     if (peak->op >= 0)
-        row[9] = rc_cell_int(s->graph->ops[peak->op].layer);
+        row[9] = rc_cell_int(rc_graph_op(s->graph, peak->op).layer);
     row[10] = rc_cell_int(s->graph->n_parameters);
     row[11] = rc_cell_int(cost->fwd_flops);
     row[12] = rc_cell_int(cost->bwd_flops);
@@ -171,7 +168,7 @@ static rc_code category_table(const rc_cost *cost, rc_arena *mem, rc_table **out
 /* The label whose region computes the tensor, the innermost first in the table's order. */
 static const char *label_of(const rc_graph *graph, int tensor)
 {
-    int producer = graph->tensors[tensor].producer;
+    int producer = rc_graph_tensor(graph, tensor).producer;
     for (int i = 0; i < graph->n_regions; i++)
         if (graph->regions[i].first <= producer && producer <= graph->regions[i].last)
             return rc_label_find_facts(graph->regions[i].label)->name;
@@ -194,9 +191,10 @@ static rc_code find_contents(const rc_graph *graph, rc_arena *mem, int **out, rc
 {
     RC_TRY(RC_NEW(mem, out, graph->n_tensors, err));
     for (int i = 0; i < graph->n_tensors; i++) {
-        const rc_tensor *tensor = &graph->tensors[i];
+        const rc_tensor row = rc_graph_tensor(graph, i), *tensor = &row;
         (*out)[i] = i;
-        if (tensor->view_of < 0 && tensor->n_elem == graph->tensors[tensor->storage].n_elem)
+        if (tensor->view_of < 0 &&
+            tensor->n_elem == rc_graph_tensor(graph, tensor->storage).n_elem)
             (*out)[tensor->storage] = i;
     }
     return RC_OK;
@@ -223,7 +221,7 @@ static rc_code collect_alive(const rc_cost *cost, rc_arena *mem, alive_part **ou
         if (!is_alive(b, cost->peak_instr))
             continue;
         int content = content_of(contents, b);
-        const char *part = content >= 0 ? s->graph->tensors[content].part : "scratch";
+        const char *part = content >= 0 ? rc_graph_tensor(s->graph, content).part : "scratch";
         const char *category = rc_category_name(b->category);
         size_t at = 0;
         while (at < *n && (strcmp((*out)[at].part, part) != 0 ||
@@ -234,7 +232,7 @@ static rc_code collect_alive(const rc_cost *cost, rc_arena *mem, alive_part **ou
             (*out)[(*n)++] = (alive_part){.part = part, .category = category, .label = label};
         }
         (*out)[at].n++;
-        (*out)[at].bytes += room_of(b);
+        (*out)[at].bytes += rc_buffer_room(b);
     }
     qsort(*out, *n, sizeof **out, by_bytes);
     return RC_OK;
@@ -293,18 +291,23 @@ rc_code rc_cost_timeline(const rc_cost *cost, rc_arena *mem, rc_table **out, rc_
         const rc_buffer *b = &s->buffers[i];
         if (b->last < 0)
             continue;
-        change[b->first][b->category] += room_of(b);
-        change[b->last + 1][b->category] -= room_of(b);
+        change[b->first][b->category] += rc_buffer_room(b);
+        change[b->last + 1][b->category] -= rc_buffer_room(b);
     }
     RC_TRY(rc_table_make(mem, "timeline", "live bytes at every instruction", columns, 12, out,
                          err));
     for (int i = 0; i < s->n_instrs; i++) {
         const rc_instr *instr = &s->instrs[i];
+        char buf[RC_GRAPH_NAME_BYTES];
+        const char *name = NULL;
         rc_cell *row;
+        if (instr->op >= 0)
+            RC_TRY(rc_arena_printf(mem, &name, err, "%s",
+                                   rc_graph_op_name(s->graph, instr->op, buf)));
         RC_TRY(rc_table_add_row(*out, &row, err));
         row[0] = rc_cell_int(i);
         row[1] = rc_cell_text(rc_instr_kind_name(instr->kind));
-        row[2] = rc_cell_text(instr->op >= 0 ? s->graph->ops[instr->op].name : NULL);
+        row[2] = rc_cell_text(name);
         for (int k = 0; k < RC_CATEGORY_COUNT; k++) {
             live[k] += change[i][k];
             row[3 + k] = rc_cell_int(live[k]);
@@ -322,11 +325,11 @@ rc_code rc_cost_layer(const rc_policy *policy, int layer, rc_arena *mem, int64_t
     *bytes = *stats_bytes = 0;
     RC_TRY(rc_policy_retained(policy, mem, &is_retained, err));
     for (int i = 0; i < graph->n_tensors; i++) {
-        const rc_tensor *tensor = &graph->tensors[i];
-        if (!is_retained[i] || tensor->storage != i || tensor->layer != layer)
+        const rc_tensor tensor = rc_graph_tensor(graph, i);
+        if (!is_retained[i] || tensor.storage != i || tensor.layer != layer)
             continue;
-        int64_t *sum = tensor->kind == RC_TENSOR_STATS ? stats_bytes : bytes;
-        if (!rc_add(*sum, tensor->bytes, sum))
+        int64_t *sum = tensor.kind == RC_TENSOR_STATS ? stats_bytes : bytes;
+        if (!rc_add(*sum, tensor.bytes, sum))
             return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE, "layer %d passes 2^63-1 bytes", layer);
     }
     return RC_OK;

@@ -59,10 +59,10 @@ static rc_code need_supported(const rc_graph *graph, const rc_backend *backend, 
                        "model.fp16=false",
                        rc_dtype_name(graph->dtype));
     for (int i = 0; i < graph->n_ops; i++) {
-        rc_op_kind kind = graph->ops[i].kind;
-        if (!backend->fwd[kind] || !backend->bwd[kind])
+        const rc_op op = rc_graph_op(graph, i);
+        if (op.kind >= RC_OP_COUNT || !backend->fwd[op.kind] || !backend->bwd[op.kind])
             return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "backend %s has no kernel for %s",
-                           backend->name, rc_op_find(kind)->name);
+                           backend->name, op.facts->name);
     }
     return RC_OK;
 }
@@ -91,8 +91,13 @@ static rc_code list_params(rc_run *run, rc_error *err)
     RC_TRY(RC_NEW(run->mem, &run->params, s->n_params, err));
     for (int i = 0; i < s->n_params; i++) {
         const rc_param *param = &s->params[i];
+        char buf[RC_GRAPH_NAME_BYTES];
+        const char *name;
+        RC_TRY(rc_arena_printf(run->mem, &name, err, "%s",
+                               rc_graph_tensor_name(s->graph, param->tensor, buf)));
         run->params[i] =
-            (rc_run_param){.tensor = &s->graph->tensors[param->tensor],
+            (rc_run_param){.name = name,
+                           .tensor = rc_graph_tensor(s->graph, param->tensor),
                            .weight = rc_run_at(run, param->buffer[RC_PARAM_WEIGHT]),
                            .grad = rc_run_at(run, param->buffer[RC_PARAM_GRAD]),
                            .moment1 = rc_run_at(run, param->buffer[RC_PARAM_MOMENT1]),
@@ -204,19 +209,20 @@ static void leave_library(rc_run *run)
 
 static void run_kernel(rc_run *run, const rc_instr *instr, const rc_call *call)
 {
-    const rc_op *op = &run->schedule->graph->ops[instr->op];
+    const rc_op op = rc_graph_op(run->schedule->graph, instr->op);
     const bool is_backward = instr->kind == RC_INSTR_BACKWARD;
     const rc_op_scratch scratch = rc_op_scratch_of(
-        op->kind, &op->attr, run->schedule->graph->dtype, call->n_threads, is_backward);
+        op.facts, &op.attr, run->schedule->graph->dtype, call->n_threads, is_backward);
     if (scratch.library_bytes > 0)
         enter_library(run, instr, &scratch);
-    (is_backward ? run->backend->bwd : run->backend->fwd)[op->kind](call);
+    (is_backward ? run->backend->bwd : run->backend->fwd)[op.kind](call);
     if (scratch.library_bytes > 0)
         leave_library(run);
 }
 
 static rc_code tell_fault(const rc_run *run, const rc_instr *instr, rc_error *err)
 {
+    char name[RC_GRAPH_NAME_BYTES];
     const rc_fault_kind kind = (rc_fault_kind)run->fault.kind;
     const rc_code code = kind == RC_FAULT_LIBRARY_MEMORY ? RC_E_MEMORY : RC_E_UNSUPPORTED;
     return RC_FAIL(
@@ -224,14 +230,14 @@ static rc_code tell_fault(const rc_run *run, const rc_instr *instr, rc_error *er
         "%s %s in the %s of %s, and nothing was updated with it; try engine.threads=1, "
         "or another version of the library",
         rc_gemm_name(), rc_fault_text(kind), rc_instr_kind_name(instr->kind),
-        run->schedule->graph->ops[instr->op].name);
+        rc_graph_op_name(run->schedule->graph, instr->op, name));
 }
 
 static rc_code run_op(rc_run *run, int at, uint64_t draw, rc_error *err)
 {
     const rc_instr *instr = &run->schedule->instrs[at];
     const bool is_checked = run->is_watched || at == run->check_at;
-    rc_op_attr attr = run->schedule->graph->ops[instr->op].attr;
+    rc_op_attr attr = rc_graph_op(run->schedule->graph, instr->op).attr;
     attr.loss_scale = 1.0 / run->options.n_micro_batches;
     if (!run->is_training)
         attr.p = 0;
@@ -245,12 +251,12 @@ static rc_code run_op(rc_run *run, int at, uint64_t draw, rc_error *err)
                     .check = is_checked ? run->check : NULL,
                     .check_room = run->check_room,
                     .level = omp_get_level()};
-    for (int k = 0; k < RC_OP_MAX_IN; k++) {
-        call.in[k] = resolve(run, &instr->in[k]);
-        call.d_in[k] = resolve(run, &instr->d_in[k]);
+    for (int k = 0; k < instr->n_in; k++) {
+        call.in[k] = resolve(run, &rc_instr_in(run->schedule, instr)[k]);
+        call.d_in[k] = resolve(run, &rc_instr_d_in(run->schedule, instr)[k]);
     }
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
-        call.out[k] = resolve(run, &instr->out[k]);
+    for (int k = 0; k < instr->n_out; k++)
+        call.out[k] = resolve(run, &rc_instr_out(run->schedule, instr)[k]);
     if (run->is_watched)
         rc_watch_before(run, instr);
     run_kernel(run, instr, &call);
@@ -384,7 +390,7 @@ rc_code rc_run_eval(rc_run *run, const rc_batch *batch, double *loss, rc_error *
 const void *rc_run_logits(const rc_run *run)
 {
     const rc_schedule *s = run->schedule;
-    return rc_run_at(run, s->instrs[s->forward_last].in[0].buffer);
+    return rc_run_at(run, rc_instr_in(s, &s->instrs[s->forward_last])[0].buffer);
 }
 
 rc_code rc_run_update(rc_run *run, const rc_update *update, double *out, rc_error *err)
@@ -407,11 +413,11 @@ rc_code rc_run_update(rc_run *run, const rc_update *update, double *out, rc_erro
                         .m = param->moment1,
                         .v = param->moment2,
                         .g = param->grad,
-                        .n = param->tensor->n_elem,
+                        .n = param->tensor.n_elem,
                         .g_scale = scale < 1 ? scale : 1,
                         .lr = update->lr,
                         .weight_decay =
-                            param->tensor->has_weight_decay ? update->weight_decay : 0,
+                            param->tensor.has_weight_decay ? update->weight_decay : 0,
                         .beta1 = update->beta1,
                         .beta2 = update->beta2,
                         .eps = update->eps,
@@ -428,7 +434,7 @@ void rc_run_init_weights(rc_run *run)
 {
     for (int i = 0; i < run->schedule->n_params; i++) {
         const rc_run_param *param = &run->params[i];
-        const rc_tensor *tensor = param->tensor;
+        const rc_tensor *tensor = &param->tensor;
         rc_random random = {.seed = run->options.seed, .id = UINT32_MAX - (uint32_t)i};
         float *rest = (float *)param->weight + tensor->n_used;
         if (tensor->init == RC_INIT_NORMAL)

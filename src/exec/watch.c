@@ -30,14 +30,14 @@ typedef struct target {
 
 enum { MOST_TARGETS = RC_OP_MAX_IN > RC_OP_MAX_OUT ? RC_OP_MAX_IN : RC_OP_MAX_OUT };
 
-static bool is_read(const rc_instr *instr, int buffer)
+static bool is_read(const rc_schedule *schedule, const rc_instr *instr, int buffer)
 {
     bool is_backward = instr->kind == RC_INSTR_BACKWARD;
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
-        if (instr->in[k].buffer == buffer)
+    for (int k = 0; k < instr->n_in; k++)
+        if (rc_instr_in(schedule, instr)[k].buffer == buffer)
             return true;
-    for (int k = 0; k < RC_OP_MAX_OUT && is_backward; k++)
-        if (instr->out[k].buffer == buffer)
+    for (int k = 0; k < instr->n_out && is_backward; k++)
+        if (rc_instr_out(schedule, instr)[k].buffer == buffer)
             return true;
     return is_backward && instr->d_out.buffer == buffer;
 }
@@ -45,23 +45,26 @@ static bool is_read(const rc_instr *instr, int buffer)
 /* What the instruction writes; gives their number. */
 static int list_targets(const rc_run *run, const rc_instr *instr, target out[MOST_TARGETS])
 {
-    const rc_graph *graph = run->schedule->graph;
-    const rc_op *op = &graph->ops[instr->op];
-    bool is_backward = instr->kind == RC_INSTR_BACKWARD;
+    const rc_schedule *schedule = run->schedule;
+    const rc_op op = rc_graph_op(schedule->graph, instr->op);
+    const bool is_backward = instr->kind == RC_INSTR_BACKWARD;
+    const rc_ref *refs =
+        is_backward ? rc_instr_d_in(schedule, instr) : rc_instr_out(schedule, instr);
     int n = 0;
-    for (int k = 0; k < (is_backward ? RC_OP_MAX_IN : RC_OP_MAX_OUT); k++) {
-        const rc_ref *ref = is_backward ? &instr->d_in[k] : &instr->out[k];
+    for (int k = 0; k < (is_backward ? instr->n_in : instr->n_out); k++) {
+        const rc_ref *ref = &refs[k];
         if (ref->buffer < 0)
             continue;
-        const rc_tensor *tensor = &graph->tensors[is_backward ? op->in[k] : op->out[k]];
+        const rc_tensor tensor =
+            rc_graph_tensor(schedule->graph, is_backward ? op.in[k] : op.out[k]);
         const int64_t bytes = rc_dtype_bytes(ref->dtype);
         out[n++] = (target){
             .at = (unsigned char *)rc_run_at(run, ref->buffer) + ref->offset * bytes,
-            .rows = tensor->rows,
-            .width = tensor->n_elem / tensor->rows * bytes,
-            .step = tensor->ld * bytes,
+            .rows = tensor.rows,
+            .width = tensor.n_elem / tensor.rows * bytes,
+            .step = tensor.ld * bytes,
             .element_bytes = (int)bytes,
-            .is_marked = !ref->is_added && !is_read(instr, ref->buffer),
+            .is_marked = !ref->is_added && !is_read(schedule, instr, ref->buffer),
         };
     }
     return n;
@@ -84,13 +87,14 @@ rc_code rc_watch_open(rc_run *run, rc_error *err)
     const rc_graph *graph = run->schedule->graph;
     int64_t most = 0;
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op_attr *attr = &graph->ops[i].attr;
+        const rc_op op = rc_graph_op(graph, i);
+        const rc_op_attr *attr = &op.attr;
         /* Each thread has a head's products, [s,s] over d or [s,d] over s; none is larger than this. */
         const int64_t head_room =
             rc_gemm_check_room(attr->s, attr->s + attr->d, attr->s + attr->d);
-        if (!rc_op_find(graph->ops[i].kind)->library_bytes)
+        if (!op.facts->library_bytes)
             continue;
-        if (graph->ops[i].kind == RC_OP_linear)
+        if (op.kind == RC_OP_linear)
             most = linear_room(attr) > most ? linear_room(attr) : most;
         else if (head_room > run->check_room)
             run->check_room = head_room;
@@ -148,6 +152,7 @@ rc_code rc_watch_after(rc_run *run, const rc_instr *instr, rc_error *err)
 {
     const rc_schedule *s = run->schedule;
     target targets[MOST_TARGETS];
+    char name[RC_GRAPH_NAME_BYTES];
     const int n = list_targets(run, instr, targets);
     for (int i = 0; i < n; i++) {
         const target *t = &targets[i];
@@ -158,9 +163,9 @@ rc_code rc_watch_after(rc_run *run, const rc_instr *instr, rc_error *err)
             return RC_FAIL(err, RC_E_BUG, RC_NOWHERE,
                            "%s of %s left %" PRId64 " of the %" PRId64
                            " elements that it must write untouched (backend %s)",
-                           rc_instr_kind_name(instr->kind), s->graph->ops[instr->op].name,
-                           n_unwritten, t->rows * t->width / t->element_bytes,
-                           run->backend->name);
+                           rc_instr_kind_name(instr->kind),
+                           rc_graph_op_name(s->graph, instr->op, name), n_unwritten,
+                           t->rows * t->width / t->element_bytes, run->backend->name);
         touch(run, t->at + (t->rows - 1) * t->step + t->width);
     }
     rc_watch_scratch(run, instr->scratch);

@@ -39,8 +39,8 @@ static int build_contiguous(rc_builder *b, const char *part, int x, const char *
     rc_op_parts op = {.kind = RC_OP_contiguous,
                       .part = part,
                       .attr = {.n = graph->tensors[y].rows, .h = graph->tensors[y].ld},
-                      .in = {x, RC_ABSENT, RC_ABSENT},
-                      .out = {y, RC_ABSENT, RC_ABSENT}};
+                      .in = RC_OPERANDS(x),
+                      .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
     return y;
 }
@@ -53,8 +53,8 @@ static int build_rope(rc_builder *b, const char *part, int x, int64_t groups, co
     rc_op_parts op = {.kind = RC_OP_rope,
                       .part = part,
                       .attr = b->rope,
-                      .in = {x, RC_ABSENT, RC_ABSENT},
-                      .out = {y, RC_ABSENT, RC_ABSENT}};
+                      .in = RC_OPERANDS(x),
+                      .out = RC_OPERANDS(y)};
     op.attr.n = graph->dims.N;
     op.attr.groups = groups;
     rc_build_op(b, &op);
@@ -137,8 +137,8 @@ static int build_fused_core(rc_builder *b, heads at)
     rc_op_parts op = {.kind = RC_OP_attention,
                       .part = "self_attention.core_attention",
                       .attr = core_attr(b),
-                      .in = {at.q, at.k, at.v},
-                      .out = {o, lse, RC_ABSENT}};
+                      .in = RC_OPERANDS(at.q, at.k, at.v),
+                      .out = RC_OPERANDS(o, lse)};
     op.attr.p = b->cfg->attention_dropout;
     rc_build_op(b, &op);
     return o;
@@ -153,8 +153,8 @@ static int build_unfused_core(rc_builder *b, heads at)
     rc_op_parts product = {.kind = RC_OP_attn_scores,
                            .part = "self_attention.core_attention.scores",
                            .attr = core_attr(b),
-                           .in = {at.q, at.k, RC_ABSENT},
-                           .out = {scores, RC_ABSENT, RC_ABSENT}};
+                           .in = RC_OPERANDS(at.q, at.k),
+                           .out = RC_OPERANDS(scores)};
     if (!b->is_engine)
         product.attr.g = product.attr.a; /* keys were repeated */
     rc_build_op(b, &product);
@@ -165,8 +165,8 @@ static int build_unfused_core(rc_builder *b, heads at)
     rc_op_parts softmax = {.kind = RC_OP_softmax,
                            .part = "self_attention.core_attention.softmax",
                            .attr = core_attr(b),
-                           .in = {scores, RC_ABSENT, RC_ABSENT},
-                           .out = {p, RC_ABSENT, RC_ABSENT}};
+                           .in = RC_OPERANDS(scores),
+                           .out = RC_OPERANDS(p)};
     rc_build_op(b, &softmax);
     p = rc_build_dropout(b, "self_attention.core_attention.attention_dropout", p,
                          b->cfg->attention_dropout);
@@ -175,8 +175,8 @@ static int build_unfused_core(rc_builder *b, heads at)
     rc_op_parts context = {.kind = RC_OP_attn_context,
                            .part = "self_attention.core_attention",
                            .attr = product.attr,
-                           .in = {p, at.v, RC_ABSENT},
-                           .out = {o, RC_ABSENT, RC_ABSENT}};
+                           .in = RC_OPERANDS(p, at.v),
+                           .out = RC_OPERANDS(o)};
     rc_build_op(b, &context);
     return o;
 }

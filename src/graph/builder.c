@@ -118,13 +118,13 @@ static bool add_below(int64_t more, int64_t most, int64_t *sum)
 static rc_code size_op(rc_builder *b, rc_op *op)
 {
     const rc_graph *graph = b->graph;
-    const rc_op_facts *facts = rc_op_find(op->kind);
+    const rc_op_facts *facts = op->facts;
     const int64_t most_bytes = INT64_MAX / MOST_BYTES_SHARE;
     bool is_sound = true;
-    for (int i = 0; i < RC_OP_MAX_IN && is_sound; i++)
+    for (int i = 0; i < op->n_in && is_sound; i++)
         if (op->in[i] >= 0)
             is_sound = add_below(graph->tensors[op->in[i]].bytes, most_bytes, &op->fwd_bytes);
-    for (int i = 0; i < RC_OP_MAX_OUT && is_sound; i++)
+    for (int i = 0; i < op->n_out && is_sound; i++)
         if (op->out[i] >= 0)
             is_sound = add_below(graph->tensors[op->out[i]].bytes, most_bytes, &op->fwd_bytes);
     if (!is_sound || !add_below(op->fwd_bytes, most_bytes, &b->moved_bytes))
@@ -149,8 +149,11 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
         return 0;
     if (GROW(b, ops) != RC_OK)
         return 0;
-    const rc_op_facts *facts = rc_op_find(parts->kind);
+    const rc_op_facts *facts = parts->facts ? parts->facts : rc_op_find(parts->kind);
     rc_op op = {.kind = parts->kind,
+                .facts = facts,
+                .n_in = parts->in.n,
+                .n_out = parts->out.n,
                 .layer = b->layer,
                 .attr = parts->attr,
                 .needs_in = facts->needs_in,
@@ -162,12 +165,12 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
     op.attr.s = graph->dims.S;
     op.attr.b = graph->dims.b;
     op.attr.random_id = (uint32_t)graph->n_ops;
-    memcpy(op.in, parts->in, sizeof op.in);
-    memcpy(op.out, parts->out, sizeof op.out);
-    for (int i = 0; i < RC_OP_MAX_IN; i++)
+    memcpy(op.in, parts->in.at, sizeof op.in);
+    memcpy(op.out, parts->out.at, sizeof op.out);
+    for (int i = 0; i < op.n_in; i++)
         if (op.in[i] >= 0)
             graph->tensors[op.in[i]].n_consumers++;
-    for (int i = 0; i < RC_OP_MAX_OUT; i++)
+    for (int i = 0; i < op.n_out; i++)
         if (op.out[i] >= 0)
             graph->tensors[op.out[i]].producer = graph->n_ops;
     const rc_tensor *x = &graph->tensors[op.in[0]], *y = &graph->tensors[op.out[0]];
@@ -242,8 +245,8 @@ int rc_build_norm_of(rc_builder *b, const rc_norm_parts *parts)
                                .groups = parts->groups,
                                .eps = b->cfg->layernorm_epsilon,
                                .w_shift = is_around_0},
-                      .in = {parts->x, w, bias},
-                      .out = {y, is_rms ? rstd : mean, is_rms ? RC_ABSENT : rstd}};
+                      .in = RC_OPERANDS(parts->x, w, bias),
+                      .out = RC_OPERANDS(y, is_rms ? rstd : mean, is_rms ? RC_ABSENT : rstd)};
     rc_build_op(b, &op);
     return y;
 }
@@ -278,8 +281,8 @@ int rc_build_linear(rc_builder *b, const rc_linear_parts *parts)
         .kind = RC_OP_linear,
         .part = parts->part,
         .attr = {.n = graph->dims.N, .in = graph->tensors[w].ld, .out = graph->tensors[w].rows},
-        .in = {parts->x, w, bias},
-        .out = {y, RC_ABSENT, RC_ABSENT},
+        .in = RC_OPERANDS(parts->x, w, bias),
+        .out = RC_OPERANDS(y),
         .comm = parts->comm};
     rc_build_op(b, &op);
     return y;
@@ -306,8 +309,8 @@ int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residu
     rc_op_parts op = {.kind = RC_OP_bias_dropout_add,
                       .part = part,
                       .attr = {.n = graph->dims.n, .h = graph->dims.h, .p = p},
-                      .in = {x, residual, bias},
-                      .out = {y, mask, RC_ABSENT}};
+                      .in = RC_OPERANDS(x, residual, bias),
+                      .out = RC_OPERANDS(y, mask)};
     int at = rc_build_op(b, &op);
     if (mask >= 0 && b->code == RC_OK)
         graph->ops[at].needs_out |= 1u << 1;
@@ -326,8 +329,8 @@ int rc_build_dropout(rc_builder *b, const char *part, int x, double p)
     rc_op_parts op = {.kind = RC_OP_dropout,
                       .part = part,
                       .attr = {.n = from.rows, .h = from.ld, .n_elem = from.n_elem, .p = p},
-                      .in = {x, RC_ABSENT, RC_ABSENT},
-                      .out = {y, mask, RC_ABSENT}};
+                      .in = RC_OPERANDS(x),
+                      .out = RC_OPERANDS(y, mask)};
     int at = rc_build_op(b, &op);
     if (mask >= 0 && b->code == RC_OK)
         graph->ops[at].needs_out |= 1u << 1;

@@ -37,11 +37,21 @@ int rc_build_overwrite(rc_builder *b, const char *part, int over);
 
 /* What rc_build_op takes; absent operands are RC_ABSENT. */
 enum { RC_ABSENT = -1 };
+typedef struct rc_operands {
+    int at[RC_OP_MAX_IN > RC_OP_MAX_OUT ? RC_OP_MAX_IN : RC_OP_MAX_OUT];
+    int n;
+} rc_operands;
+#define RC_OPERANDS(...)                                                                       \
+    {                                                                                          \
+        {__VA_ARGS__}, (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))                       \
+    }
 typedef struct rc_op_parts {
     rc_op_kind kind;
+    /* of an op that is no row of ops.def (RC_OP_OTHER); else NULL */
+    const rc_op_facts *facts;
     const char *part;
     rc_op_attr attr;
-    int in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT];
+    rc_operands in, out;
     rc_comm comm;
 } rc_op_parts;
 /* Adds the op; gives its index. needs_in/needs_out come from the op's facts; a profile that keeps

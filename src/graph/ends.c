@@ -29,8 +29,8 @@ int rc_build_embedding(rc_builder *b)
         .kind = RC_OP_embedding,
         .part = "output",
         .attr = {.n = graph->dims.n, .h = graph->dims.h, .V = graph->dims.V / graph->dims.t},
-        .in = {graph->tokens, w, positions},
-        .out = {y, RC_ABSENT, RC_ABSENT}};
+        .in = RC_OPERANDS(graph->tokens, w, positions),
+        .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
     return rc_build_dropout(b, "embedding_dropout", y, cfg->hidden_dropout);
 }
@@ -48,8 +48,8 @@ static void build_cross_entropy(rc_builder *b, int logits)
         .kind = RC_OP_cross_entropy,
         .part = "loss",
         .attr = {.n = graph->dims.N, .V = graph->dims.W / graph->dims.t, .loss_scale = 1.0},
-        .in = {logits, graph->targets, RC_ABSENT},
-        .out = {graph->loss, kept, RC_ABSENT}};
+        .in = RC_OPERANDS(logits, graph->targets),
+        .out = RC_OPERANDS(graph->loss, kept)};
     int at = rc_build_op(b, &op);
     if (!b->is_engine && b->code == RC_OK)
         graph->ops[at].needs_in &= ~1u;
@@ -68,8 +68,8 @@ void rc_build_loss(rc_builder *b, int x, int word_embeddings)
         .kind = RC_OP_linear,
         .part = "output_layer",
         .attr = {.n = graph->dims.N, .in = graph->dims.h, .out = graph->dims.W / graph->dims.t},
-        .in = {y, w, RC_ABSENT},
-        .out = {logits, RC_ABSENT, RC_ABSENT}};
+        .in = RC_OPERANDS(y, w),
+        .out = RC_OPERANDS(logits)};
     rc_build_op(b, &op);
     build_cross_entropy(b, logits);
 }

@@ -292,7 +292,7 @@ static rc_code verify_tensor(const rc_graph *graph, int at, rc_error *err)
 static rc_code verify_op(const rc_graph *graph, int at, rc_error *err)
 {
     const rc_op *op = &graph->ops[at];
-    for (int i = 0; i < RC_OP_MAX_IN; i++) {
+    for (int i = 0; i < op->n_in; i++) {
         int in = op->in[i];
         while (in >= 0 && graph->tensors[in].view_of >= 0)
             in = graph->tensors[in].view_of;
@@ -371,11 +371,11 @@ void rc_graph_print(const rc_graph *graph, FILE *to)
             rc_profile_name(graph->profile), graph->n_ops, graph->n_parameters);
     for (int i = 0; i < graph->n_ops; i++) {
         const rc_op *op = &graph->ops[i];
-        fprintf(to, "%4d %-18s %s:", i, rc_op_find(op->kind)->name, op->name);
-        for (int k = 0; k < RC_OP_MAX_IN; k++)
+        fprintf(to, "%4d %-18s %s:", i, op->facts->name, op->name);
+        for (int k = 0; k < op->n_in; k++)
             print_operand(graph, op->in[k], (op->needs_in >> k) & 1u, to);
         fputs(" ->", to);
-        for (int k = 0; k < RC_OP_MAX_OUT; k++)
+        for (int k = 0; k < op->n_out; k++)
             print_operand(graph, op->out[k], (op->needs_out >> k) & 1u, to);
         fprintf(to, "%s  %" PRId64 " flop, %" PRId64 " bytes\n",
                 op->is_in_place ? " (in place)" : "", op->fwd_flops, op->fwd_bytes);
@@ -402,7 +402,7 @@ rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **out, rc_
         rc_cell *row;
         RC_TRY(rc_table_add_row(*out, &row, err));
         row[0] = rc_cell_text(op->name);
-        row[1] = rc_cell_text(rc_op_find(op->kind)->name);
+        row[1] = rc_cell_text(op->facts->name);
         row[2] = rc_cell_int(op->layer);
         row[3] = rc_cell_text(y->shape);
         row[4] = rc_cell_int(y->bytes);

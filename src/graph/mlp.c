@@ -17,8 +17,8 @@ static int build_activation(rc_builder *b, int x)
                                .f = graph->dims.f / graph->dims.t,
                                .act = b->act,
                                .is_gated = b->cfg->gated_linear_unit},
-                      .in = {x, RC_ABSENT, RC_ABSENT},
-                      .out = {y, RC_ABSENT, RC_ABSENT}};
+                      .in = RC_OPERANDS(x),
+                      .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
     return y;
 }

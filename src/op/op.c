@@ -46,10 +46,9 @@ int64_t rc_op_times(int64_t a, int64_t b)
     return rc_mul(a, b, &product) ? product : INT64_MAX;
 }
 
-rc_op_scratch rc_op_scratch_of(rc_op_kind kind, const rc_op_attr *attr, rc_dtype dtype,
+rc_op_scratch rc_op_scratch_of(const rc_op_facts *facts, const rc_op_attr *attr, rc_dtype dtype,
                                int n_threads, bool is_backward)
 {
-    const rc_op_facts *facts = rc_op_find(kind);
     int64_t (*own)(const rc_op_attr *, rc_dtype, int) =
         is_backward ? facts->bwd_scratch_bytes : facts->fwd_scratch_bytes;
     return (rc_op_scratch){

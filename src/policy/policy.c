@@ -1,4 +1,4 @@
-/* policy.c — what a setting retains: marks tensors of a graph as discarded or pinned.
+/* policy.c — what a setting retains: gives every tensor of a graph its fate.
  *
  * takes  graph with its regions marked by the layer builders; a setting
  * gives  rc_policy
@@ -11,20 +11,21 @@
 /* The value a view is a slice of, at its root. */
 static int root_of(const rc_graph *graph, int tensor)
 {
-    while (graph->tensors[tensor].view_of >= 0)
-        tensor = graph->tensors[tensor].view_of;
+    for (int base; (base = rc_graph_tensor(graph, tensor).view_of) >= 0;)
+        tensor = base;
     return tensor;
 }
 
-static bool is_computed(const rc_graph *graph, int tensor)
+static int producer_of(const rc_graph *graph, int tensor)
 {
-    return tensor >= 0 && graph->tensors[root_of(graph, tensor)].producer >= 0;
+    return rc_graph_tensor(graph, root_of(graph, tensor)).producer;
 }
 
-static bool is_produced_in(const rc_graph *graph, int tensor, int first, int last)
+/* Is it computed, and by an op outside [first, last]? */
+static bool comes_from_outside(const rc_graph *graph, int tensor, int first, int last)
 {
-    int producer = graph->tensors[root_of(graph, tensor)].producer;
-    return producer >= first && producer <= last;
+    const int producer = tensor < 0 ? -1 : producer_of(graph, tensor);
+    return producer >= 0 && (producer < first || producer > last);
 }
 
 /* The last forward op that reads a value or a slice of it, for every root; -1 where none does. */
@@ -33,54 +34,71 @@ static rc_code find_last_readers(const rc_graph *graph, rc_arena *mem, int **out
     RC_TRY(RC_NEW(mem, out, graph->n_tensors, err));
     for (int i = 0; i < graph->n_tensors; i++)
         (*out)[i] = -1;
-    for (int i = 0; i < graph->n_ops; i++)
-        for (int k = 0; k < RC_OP_MAX_IN; k++)
-            if (graph->ops[i].in[k] >= 0)
-                (*out)[root_of(graph, graph->ops[i].in[k])] = i;
+    for (int i = 0; i < graph->n_ops; i++) {
+        const rc_op op = rc_graph_op(graph, i);
+        for (int k = 0; k < op.n_in; k++)
+            if (op.in[k] >= 0)
+                (*out)[root_of(graph, op.in[k])] = i;
+    }
     return RC_OK;
 }
 
-static void discard(rc_policy *policy, int tensor, int label)
+/* The first that discards a tensor is named. A region that starts from a tensor which another region
+ * discards has it computed again first. */
+static void discard(rc_policy *policy, int tensor, int by)
 {
-    if (policy->graph->tensors[tensor].kind == RC_TENSOR_LOSS)
-        return;
-    policy->is_discarded[tensor] = true;
-    if (policy->discarded_by[tensor] < 0)
-        policy->discarded_by[tensor] = label;
+    rc_tensor_fate *fate = &policy->fates[tensor];
+    if (fate->kind != RC_FATE_DISCARD)
+        *fate = (rc_tensor_fate){RC_FATE_DISCARD, by};
 }
 
-/* Marks one active region. The per-row statistics of a discarded norm stay in the engine: they are
- * 8 bytes a token against 4h, and Megatron profiles drop them (they run the norm without grad). */
+static void pin(rc_policy *policy, int tensor)
+{
+    rc_tensor_fate *fate = &policy->fates[tensor];
+    if (fate->kind == RC_FATE_RETAIN)
+        fate->kind = RC_FATE_PIN;
+}
+
+/* Does the mechanism discard output k of an op of [first, last]? The per-row statistics of a norm that is
+ * discarded stay in the engine: they are 8 bytes a token against 4h, and Megatron profiles drop them (they
+ * run the norm without grad). */
+static bool discards(const rc_graph *graph, rc_mechanism mechanism, rc_tensor_kind kind,
+                     bool is_read_outside)
+{
+    if (kind == RC_TENSOR_LOSS)
+        return false;
+    if (mechanism == RC_MECHANISM_CHECKPOINT)
+        return !is_read_outside;
+    return kind != RC_TENSOR_STATS || graph->profile != RC_PROFILE_ENGINE;
+}
+
+/* Marks one active region. */
 static void activate(rc_policy *policy, const int *last_reader, const rc_region *region,
-                     rc_mechanism mechanism, int label)
+                     rc_mechanism mechanism, int by)
 {
     const rc_graph *graph = policy->graph;
     const int first = region->first, last = region->last;
     policy->n_active_regions++;
     for (int i = first; i <= last; i++) {
-        const rc_op *op = &graph->ops[i];
-        for (int k = 0; k < RC_OP_MAX_IN; k++)
-            if (is_computed(graph, op->in[k]) && !is_produced_in(graph, op->in[k], first, last))
-                policy->is_pinned[op->in[k]] = true;
-        for (int k = 0; k < RC_OP_MAX_OUT; k++) {
-            if (op->out[k] < 0)
-                continue;
-            bool is_output = last_reader[op->out[k]] > last; /* nothing before it reads it */
-            bool is_stats = graph->tensors[op->out[k]].kind == RC_TENSOR_STATS;
-            if (mechanism == RC_MECHANISM_CHECKPOINT
-                    ? !is_output
-                    : !is_stats || graph->profile != RC_PROFILE_ENGINE)
-                discard(policy, op->out[k], label);
-        }
+        const rc_op op = rc_graph_op(graph, i);
+        for (int k = 0; k < op.n_in; k++)
+            if (comes_from_outside(graph, op.in[k], first, last))
+                pin(policy, op.in[k]);
+        for (int k = 0; k < op.n_out; k++)
+            if (op.out[k] >= 0 &&
+                discards(graph, mechanism, rc_graph_tensor(graph, op.out[k]).kind,
+                         last_reader[op.out[k]] > last))
+                discard(policy, op.out[k], by);
     }
 }
 
-static void activate_labels(rc_policy *policy, const int *last_reader)
+static void activate_labels(rc_policy *policy, const rc_setting *setting,
+                            const int *last_reader)
 {
     const rc_graph *graph = policy->graph;
     for (int i = 0; i < graph->n_regions; i++) {
         const rc_region *region = &graph->regions[i];
-        if (policy->setting.labels >> region->label & 1u)
+        if (setting->labels >> region->label & 1u)
             activate(policy, last_reader, region, rc_label_find_facts(region->label)->mechanism,
                      (int)region->label);
     }
@@ -88,60 +106,101 @@ static void activate_labels(rc_policy *policy, const int *last_reader)
 
 /* uniform: groups of num_layers, the last may be shorter. block: the first num_layers layers, each
  * a group of its own. Source: megatron/core/recompute.py. */
-static void activate_full(rc_policy *policy, const int *last_reader)
+static void activate_full(rc_policy *policy, const rc_setting *setting, const int *last_reader)
 {
     const rc_graph *graph = policy->graph;
-    int64_t n_layers = graph->dims.L, n = policy->setting.num_layers;
-    bool is_block = policy->setting.method == RC_METHOD_BLOCK;
+    int64_t n_layers = graph->dims.L, n = setting->num_layers;
+    bool is_block = setting->method == RC_METHOD_BLOCK;
     int64_t end = is_block && n < n_layers ? n : n_layers;
     int64_t step = is_block ? 1 : n < n_layers ? n : n_layers;
     for (int64_t layer = 0; layer < end; layer += step) {
         int64_t last = layer + step - 1 < end ? layer + step - 1 : end - 1;
         rc_region group = {.first = graph->layer_first[layer], .last = graph->layer_last[last]};
-        activate(policy, last_reader, &group, RC_MECHANISM_CHECKPOINT, RC_LABEL_COUNT);
+        activate(policy, last_reader, &group, RC_MECHANISM_CHECKPOINT, RC_BY_FULL);
     }
+}
+
+static rc_code open_policy(const rc_graph *graph, const char *name, rc_arena *mem,
+                           rc_policy **out, rc_error *err)
+{
+    RC_TRY(RC_NEW(mem, out, 1, err));
+    (*out)->graph = graph;
+    RC_TRY(rc_arena_copy(mem, name, strlen(name), &(*out)->name, err));
+    return RC_NEW(mem, &(*out)->fates, graph->n_tensors, err);
 }
 
 rc_code rc_policy_make(const rc_graph *graph, const rc_setting *setting, rc_arena *mem,
                        rc_policy **out, rc_error *err)
 {
-    RC_TRY(RC_NEW(mem, out, 1, err));
-    rc_policy *policy = *out;
+    char name[160];
     int *last_reader;
-    policy->graph = graph;
-    policy->setting = *setting;
-    RC_TRY(RC_NEW(mem, &policy->is_discarded, graph->n_tensors, err));
-    RC_TRY(RC_NEW(mem, &policy->is_pinned, graph->n_tensors, err));
-    RC_TRY(RC_NEW(mem, &policy->discarded_by, graph->n_tensors, err));
+    RC_TRY(open_policy(graph, rc_setting_name(setting, name), mem, out, err));
     RC_TRY(find_last_readers(graph, mem, &last_reader, err));
-    for (int i = 0; i < graph->n_tensors; i++)
-        policy->discarded_by[i] = -1;
     if (setting->granularity == RC_GRANULARITY_SELECTIVE)
-        activate_labels(policy, last_reader);
+        activate_labels(*out, setting, last_reader);
     else if (setting->granularity == RC_GRANULARITY_FULL)
-        activate_full(policy, last_reader);
-    return rc_policy_verify(policy, err);
+        activate_full(*out, setting, last_reader);
+    return rc_policy_verify(*out, err);
+}
+
+rc_code rc_policy_make_of(const rc_graph *graph, const rc_tensor_fate *fates, const char *name,
+                          rc_arena *mem, rc_policy **out, rc_error *err)
+{
+    RC_TRY(open_policy(graph, name, mem, out, err));
+    memcpy((*out)->fates, fates, (size_t)graph->n_tensors * sizeof *fates);
+    return rc_policy_verify(*out, err);
+}
+
+rc_code rc_policy_keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_policy **out,
+                                  rc_error *err)
+{
+    const rc_graph *graph = policy->graph;
+    *out = NULL;
+    for (int i = 0; i < graph->n_tensors; i++) {
+        if (policy->fates[i].kind != RC_FATE_DISCARD ||
+            rc_graph_tensor(graph, i).layer != graph->dims.L - 1)
+            continue;
+        if (!*out) {
+            RC_TRY(rc_policy_make_of(graph, policy->fates, policy->name, mem, out, err));
+            (*out)->n_active_regions = policy->n_active_regions;
+            (*out)->is_last_layer_kept = true;
+        }
+        (*out)->fates[i] = (rc_tensor_fate){RC_FATE_RETAIN, 0};
+    }
+    return RC_OK;
 }
 
 rc_code rc_policy_verify(const rc_policy *policy, rc_error *err)
 {
     const rc_graph *graph = policy->graph;
     for (int i = 0; i < graph->n_tensors; i++) {
-        const rc_tensor *tensor = &graph->tensors[i];
-        if (policy->is_discarded[i] && tensor->producer < 0)
-            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "%s is discarded but nothing computes it",
-                           tensor->name);
+        const rc_tensor tensor = rc_graph_tensor(graph, i);
+        char name[RC_GRAPH_NAME_BYTES];
+        if (policy->fates[i].kind != RC_FATE_DISCARD)
+            continue;
+        if (tensor.producer < 0 || tensor.kind == RC_TENSOR_LOSS)
+            return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "%s cannot be discarded: %s; retain it",
+                           rc_graph_tensor_name(graph, i, name),
+                           tensor.view_of >= 0 ? "a slice goes with the value it is a slice of"
+                           : tensor.producer < 0 ? "no op computes it"
+                                                 : "it is the result of the step");
     }
     return RC_OK;
 }
 
-/* A value of the storage is wanted after forward: backward reads it, or a recompute starts at it. */
+/* A value of the storage is wanted after forward: backward reads it, or a replay starts at it. */
 static bool is_wanted(const rc_policy *policy, int tensor, const bool *is_read)
 {
-    int root = root_of(policy->graph, tensor);
-    if (policy->is_discarded[root])
+    if (policy->fates[root_of(policy->graph, tensor)].kind == RC_FATE_DISCARD)
         return false;
-    return is_read[tensor] || policy->is_pinned[tensor];
+    return is_read[tensor] || policy->fates[tensor].kind == RC_FATE_PIN;
+}
+
+static void mark_read(const int *operands, int n, uint32_t needs, bool *is_read)
+{
+    for (int k = 0; k < n; k++)
+        if (operands[k] >= 0 && (needs >> k & 1u))
+            is_read[operands[k]] = true;
 }
 
 rc_code rc_policy_retained(const rc_policy *policy, rc_arena *mem, bool **is_retained,
@@ -152,49 +211,49 @@ rc_code rc_policy_retained(const rc_policy *policy, rc_arena *mem, bool **is_ret
     RC_TRY(RC_NEW(mem, is_retained, graph->n_tensors, err));
     RC_TRY(RC_NEW(mem, &is_read, graph->n_tensors, err));
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op *op = &graph->ops[i];
-        for (int k = 0; k < RC_OP_MAX_IN; k++)
-            if (op->in[k] >= 0 && (op->needs_in >> k & 1u))
-                is_read[op->in[k]] = true;
-        for (int k = 0; k < RC_OP_MAX_OUT; k++)
-            if (op->out[k] >= 0 && (op->needs_out >> k & 1u))
-                is_read[op->out[k]] = true;
+        const rc_op op = rc_graph_op(graph, i);
+        mark_read(op.in, op.n_in, op.needs_in, is_read);
+        mark_read(op.out, op.n_out, op.needs_out, is_read);
     }
     for (int i = 0; i < graph->n_tensors; i++) {
-        rc_tensor_kind kind = graph->tensors[i].kind;
-        if (kind == RC_TENSOR_WEIGHT || kind == RC_TENSOR_INPUT)
+        const rc_tensor tensor = rc_graph_tensor(graph, i);
+        if (tensor.kind == RC_TENSOR_WEIGHT || tensor.kind == RC_TENSOR_INPUT)
             continue;
         if (is_wanted(policy, i, is_read))
-            (*is_retained)[graph->tensors[i].storage] = true;
+            (*is_retained)[tensor.storage] = true;
     }
     return RC_OK;
 }
 
-static const char *fate(const rc_policy *policy, int tensor)
+static const char *fate_name(rc_tensor_fate fate)
 {
-    return policy->is_discarded[tensor] ? "discarded"
-           : policy->is_pinned[tensor]  ? "pinned"
-                                        : "-";
+    static const char *const names[] = {
+        [RC_FATE_RETAIN] = "-", [RC_FATE_DISCARD] = "discarded", [RC_FATE_PIN] = "pinned"};
+    return names[fate.kind];
 }
 
-static const char *discarder(const rc_policy *policy, int tensor)
+/* Who discards; NULL of the other fates. */
+static const char *discarder(rc_tensor_fate fate)
 {
-    int label = policy->discarded_by[tensor];
-    return label < 0                 ? NULL
-           : label == RC_LABEL_COUNT ? "full"
-                                     : rc_label_find_facts((rc_label)label)->name;
+    if (fate.kind != RC_FATE_DISCARD)
+        return NULL;
+    return fate.by == RC_BY_FULL     ? "full"
+           : fate.by == RC_BY_CALLER ? "caller"
+                                     : rc_label_find_facts((rc_label)fate.by)->name;
 }
 
 void rc_policy_print(const rc_policy *policy, FILE *to)
 {
-    char name[160];
-    fprintf(to, "policy %s, %d active regions\n", rc_setting_name(&policy->setting, name),
-            policy->n_active_regions);
-    for (int i = 0; i < policy->graph->n_tensors; i++)
-        if (policy->is_discarded[i] || policy->is_pinned[i])
-            fprintf(to, "%-10s %s%s%s\n", fate(policy, i), policy->graph->tensors[i].name,
-                    discarder(policy, i) ? " by " : "",
-                    discarder(policy, i) ? discarder(policy, i) : "");
+    char name[RC_GRAPH_NAME_BYTES];
+    fprintf(to, "policy %s, %d active regions\n", policy->name, policy->n_active_regions);
+    for (int i = 0; i < policy->graph->n_tensors; i++) {
+        const rc_tensor_fate fate = policy->fates[i];
+        const char *by = discarder(fate);
+        if (fate.kind != RC_FATE_RETAIN)
+            fprintf(to, "%-10s %s%s%s\n", fate_name(fate),
+                    rc_graph_tensor_name(policy->graph, i, name), by ? " by " : "",
+                    by ? by : "");
+    }
 }
 
 rc_code rc_policy_table(const rc_policy *policy, rc_arena *mem, rc_table **out, rc_error *err)
@@ -207,16 +266,20 @@ rc_code rc_policy_table(const rc_policy *policy, rc_arena *mem, rc_table **out, 
     RC_TRY(rc_table_make(mem, "policy", "tensors a setting discards or pins", columns, 5, out,
                          err));
     for (int i = 0; i < policy->graph->n_tensors; i++) {
-        const rc_tensor *tensor = &policy->graph->tensors[i];
-        if (!policy->is_discarded[i] && !policy->is_pinned[i])
-            continue;
+        const rc_tensor tensor = rc_graph_tensor(policy->graph, i);
+        char buf[RC_GRAPH_NAME_BYTES];
+        const char *name;
         rc_cell *row;
+        if (policy->fates[i].kind == RC_FATE_RETAIN)
+            continue;
+        RC_TRY(rc_arena_printf(mem, &name, err, "%s",
+                               rc_graph_tensor_name(policy->graph, i, buf)));
         RC_TRY(rc_table_add_row(*out, &row, err));
-        row[0] = rc_cell_text(tensor->name);
-        row[1] = rc_cell_int(tensor->layer);
-        row[2] = rc_cell_int(tensor->bytes);
-        row[3] = rc_cell_text(fate(policy, i));
-        row[4] = rc_cell_text(discarder(policy, i));
+        row[0] = rc_cell_text(name);
+        row[1] = rc_cell_int(tensor.layer);
+        row[2] = rc_cell_int(tensor.bytes);
+        row[3] = rc_cell_text(fate_name(policy->fates[i]));
+        row[4] = rc_cell_text(discarder(policy->fates[i]));
     }
     return RC_OK;
 }

@@ -32,7 +32,10 @@ typedef struct emitter {
     int *last_forward;     /* [storage] last forward op that touches it */
     int *next_in_storage;  /* [tensor] list of the tensors of one storage */
     int *param_of;         /* [tensor] index into schedule->params */
-    rc_category category;  /* of values computed now */
+    struct waiting *stack; /* replays under way */
+    int n_stack;
+    size_t n_stack_room;
+    rc_category category; /* of values computed now */
 } emitter;
 
 static rc_code add_buffer(emitter *e, rc_buffer buffer, int *out)
@@ -45,39 +48,69 @@ static rc_code add_buffer(emitter *e, rc_buffer buffer, int *out)
     return RC_OK;
 }
 
-static rc_code add_instr(emitter *e, rc_instr instr)
+/* An instruction on its way: its operands lie together in the schedule once it is added. */
+typedef struct draft {
+    rc_instr instr;
+    rc_ref in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT], d_in[RC_OP_MAX_IN];
+} draft;
+
+static draft draft_of(rc_instr_kind kind, int at, const rc_op *op)
 {
-    rc_schedule *s = e->schedule;
-    RC_TRY(RC_GROW(e->mem, &s->instrs, (size_t)s->n_instrs, &s->n_instrs_room,
-                   (size_t)s->n_instrs + 1, e->err));
-    s->instrs[s->n_instrs++] = instr;
-    return RC_OK;
+    draft d = {.instr = {.kind = kind,
+                         .op = at,
+                         .tensor = RC_NO_TENSOR,
+                         .scratch = RC_NO_BUFFER,
+                         .n_in = op ? op->n_in : 0,
+                         .n_out = op ? op->n_out : 0,
+                         .d_out = {.buffer = RC_NO_BUFFER}}};
+    for (int i = 0; i < RC_OP_MAX_IN; i++)
+        d.in[i].buffer = d.d_in[i].buffer = RC_NO_BUFFER;
+    for (int i = 0; i < RC_OP_MAX_OUT; i++)
+        d.out[i].buffer = RC_NO_BUFFER;
+    return d;
 }
 
-static rc_instr blank_instr(rc_instr_kind kind, int op)
+static void add_refs(rc_schedule *s, const rc_ref *refs, int n)
 {
-    rc_instr instr = {.kind = kind, .op = op, .tensor = RC_NO_TENSOR, .scratch = RC_NO_BUFFER};
-    for (int i = 0; i < RC_OP_MAX_IN; i++)
-        instr.in[i].buffer = instr.d_in[i].buffer = RC_NO_BUFFER;
-    for (int i = 0; i < RC_OP_MAX_OUT; i++)
-        instr.out[i].buffer = RC_NO_BUFFER;
-    instr.d_out.buffer = RC_NO_BUFFER;
-    return instr;
+    if (n > 0)
+        memcpy(s->refs + s->n_refs, refs, (size_t)n * sizeof *refs);
+    s->n_refs += n;
+}
+
+static rc_code add_instr(emitter *e, const draft *d)
+{
+    rc_schedule *s = e->schedule;
+    const int n_refs = 2 * d->instr.n_in + d->instr.n_out;
+    RC_TRY(RC_GROW(e->mem, &s->instrs, (size_t)s->n_instrs, &s->n_instrs_room,
+                   (size_t)s->n_instrs + 1, e->err));
+    RC_TRY(RC_GROW(e->mem, &s->refs, (size_t)s->n_refs, &s->n_refs_room,
+                   (size_t)(s->n_refs + n_refs), e->err));
+    s->instrs[s->n_instrs] = d->instr;
+    s->instrs[s->n_instrs++].first_ref = s->n_refs;
+    add_refs(s, d->in, d->instr.n_in);
+    add_refs(s, d->out, d->instr.n_out);
+    add_refs(s, d->d_in, d->instr.n_in);
+    return RC_OK;
 }
 
 /* The buffer says the dtype: a weight's gradient may have another than the weight. */
 static rc_ref make_ref(const emitter *e, int tensor, int buffer)
 {
-    const rc_tensor *t = &e->graph->tensors[tensor];
-    const rc_dtype dtype = buffer < 0 ? t->dtype : e->schedule->buffers[buffer].dtype;
-    return (rc_ref){.buffer = buffer, .offset = t->offset, .ld = t->ld, .dtype = dtype};
+    const rc_tensor t = rc_graph_tensor(e->graph, tensor);
+    const rc_dtype dtype = buffer < 0 ? t.dtype : e->schedule->buffers[buffer].dtype;
+    return (rc_ref){.buffer = buffer, .offset = t.offset, .ld = t.ld, .dtype = dtype};
+}
+
+static int storage_of(const emitter *e, int tensor)
+{
+    return rc_graph_tensor(e->graph, tensor).storage;
 }
 
 static rc_ref value_ref(const emitter *e, int tensor)
 {
     if (tensor < 0)
         return (rc_ref){.buffer = RC_NO_BUFFER};
-    return make_ref(e, tensor, e->buffer_of[e->graph->tensors[tensor].storage]);
+    return make_ref(e, tensor, e->buffer_of[storage_of(e, tensor)]);
 }
 
 /* ---- values: what is at hand ---- */
@@ -92,35 +125,37 @@ static void set_storage_available(emitter *e, int storage, bool is_available)
 static void set_available(emitter *e, int tensor)
 {
     e->is_available[tensor] = true;
-    for (int t = e->graph->tensors[tensor].storage; t >= 0; t = e->next_in_storage[t])
-        if (e->graph->tensors[t].view_of >= 0 && e->is_available[e->graph->tensors[t].view_of])
+    for (int t = storage_of(e, tensor); t >= 0; t = e->next_in_storage[t]) {
+        const int base = rc_graph_tensor(e->graph, t).view_of;
+        if (base >= 0 && e->is_available[base])
             e->is_available[t] = true;
+    }
 }
 
 /* The value an in-place op overwrites is gone, and so is the wider value it is a slice of. */
 static void set_overwritten(emitter *e, int tensor)
 {
-    for (; tensor >= 0; tensor = e->graph->tensors[tensor].view_of)
+    for (; tensor >= 0; tensor = rc_graph_tensor(e->graph, tensor).view_of)
         e->is_available[tensor] = false;
 }
 
 static rc_code open_outputs(emitter *e, const rc_op *op)
 {
-    for (int k = 0; k < RC_OP_MAX_OUT; k++) {
+    for (int k = 0; k < op->n_out; k++) {
         int out = op->out[k];
         if (out < 0 || (k == 0 && op->is_in_place) || e->is_available[out])
             continue;
-        const rc_tensor *tensor = &e->graph->tensors[out];
-        if (tensor->kind == RC_TENSOR_LOSS) {
+        const rc_tensor tensor = rc_graph_tensor(e->graph, out);
+        if (tensor.kind == RC_TENSOR_LOSS) {
             e->buffer_of[out] = e->schedule->loss;
             continue;
         }
-        set_storage_available(e, tensor->storage, false);
+        set_storage_available(e, tensor.storage, false);
         rc_buffer buffer = {.category = e->category,
-                            .tensor = tensor->storage,
-                            .dtype = e->graph->tensors[tensor->storage].dtype,
-                            .bytes = e->graph->tensors[tensor->storage].bytes};
-        RC_TRY(add_buffer(e, buffer, &e->buffer_of[tensor->storage]));
+                            .tensor = tensor.storage,
+                            .dtype = rc_graph_tensor(e->graph, tensor.storage).dtype,
+                            .bytes = rc_graph_tensor(e->graph, tensor.storage).bytes};
+        RC_TRY(add_buffer(e, buffer, &e->buffer_of[tensor.storage]));
     }
     return RC_OK;
 }
@@ -138,7 +173,7 @@ static rc_code add_scratch(emitter *e, int64_t bytes, int *out)
 /* What a kernel works in, and behind it the math library. */
 static rc_code add_op_scratch(emitter *e, const rc_op *op, bool is_backward, int *out)
 {
-    const rc_op_scratch scratch = rc_op_scratch_of(op->kind, &op->attr, e->graph->dtype,
+    const rc_op_scratch scratch = rc_op_scratch_of(op->facts, &op->attr, e->graph->dtype,
                                                    e->schedule->n_threads, is_backward);
     const int64_t bytes = scratch.own_bytes + scratch.library_bytes;
     *out = RC_NO_BUFFER;
@@ -148,38 +183,62 @@ static rc_code add_op_scratch(emitter *e, const rc_op *op, bool is_backward, int
 /* Runs the forward of one op, the first time or again. */
 static rc_code emit_forward(emitter *e, int at, rc_instr_kind kind)
 {
-    const rc_op *op = &e->graph->ops[at];
-    rc_instr instr = blank_instr(kind, at);
-    instr.flops = op->fwd_flops;
-    RC_TRY(open_outputs(e, op));
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
-        instr.in[k] = value_ref(e, op->in[k]);
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
-        instr.out[k] = value_ref(e, op->out[k]);
-    RC_TRY(add_op_scratch(e, op, false, &instr.scratch));
-    RC_TRY(add_instr(e, instr));
-    if (op->is_in_place)
-        set_overwritten(e, op->in[0]);
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
-        if (op->out[k] >= 0)
-            set_available(e, op->out[k]);
+    const rc_op op = rc_graph_op(e->graph, at);
+    draft d = draft_of(kind, at, &op);
+    d.instr.flops = op.fwd_flops;
+    RC_TRY(open_outputs(e, &op));
+    for (int k = 0; k < op.n_in; k++)
+        d.in[k] = value_ref(e, op.in[k]);
+    for (int k = 0; k < op.n_out; k++)
+        d.out[k] = value_ref(e, op.out[k]);
+    RC_TRY(add_op_scratch(e, &op, false, &d.instr.scratch));
+    RC_TRY(add_instr(e, &d));
+    if (op.is_in_place)
+        set_overwritten(e, op.in[0]);
+    for (int k = 0; k < op.n_out; k++)
+        if (op.out[k] >= 0)
+            set_available(e, op.out[k]);
     return RC_OK;
 }
 
+/* A replay that waits: operands before `next_in` are at hand. */
+typedef struct waiting {
+    int op, next_in;
+} waiting;
+
+/* Waits for the op that computes `tensor`, or nothing where it is at hand. */
+static rc_code wait_for(emitter *e, int tensor)
+{
+    while (tensor >= 0 && !e->is_available[tensor]) {
+        const rc_tensor t = rc_graph_tensor(e->graph, tensor);
+        if (t.view_of < 0) {
+            RC_ASSERT(t.producer >= 0);
+            RC_TRY(RC_GROW(e->mem, &e->stack, (size_t)e->n_stack, &e->n_stack_room,
+                           (size_t)e->n_stack + 1, e->err));
+            e->stack[e->n_stack++] = (waiting){.op = t.producer};
+            return RC_OK;
+        }
+        tensor = t.view_of;
+    }
+    return RC_OK;
+}
+
+/* Depth first, over a stack of our own: a group of thousands of layers is as deep as it is long. */
 static rc_code ensure_available(emitter *e, int tensor)
 {
-    const rc_graph *graph = e->graph;
-    if (tensor < 0 || e->is_available[tensor])
-        return RC_OK;
-    if (graph->tensors[tensor].view_of >= 0)
-        return ensure_available(e, graph->tensors[tensor].view_of);
-    int producer = graph->tensors[tensor].producer;
-    RC_ASSERT(producer >= 0);
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
-        RC_TRY(ensure_available(e, graph->ops[producer].in[k]));
-    e->schedule->recompute_flops += graph->ops[producer].fwd_flops;
-    e->schedule->recompute_moved_bytes += graph->ops[producer].fwd_bytes;
-    return emit_forward(e, producer, RC_INSTR_RECOMPUTE);
+    RC_TRY(wait_for(e, tensor));
+    while (e->n_stack > 0) {
+        waiting *top = &e->stack[e->n_stack - 1];
+        const rc_op op = rc_graph_op(e->graph, top->op);
+        if (top->next_in < op.n_in) {
+            RC_TRY(wait_for(e, op.in[top->next_in++]));
+            continue;
+        }
+        e->schedule->recompute_flops += op.fwd_flops;
+        e->schedule->recompute_moved_bytes += op.fwd_bytes;
+        RC_TRY(emit_forward(e, e->stack[--e->n_stack].op, RC_INSTR_RECOMPUTE));
+    }
+    return RC_OK;
 }
 
 /* ---- gradients ---- */
@@ -189,36 +248,30 @@ static rc_code ensure_available(emitter *e, int tensor)
 static int grad_root(const emitter *e, int tensor)
 {
     for (;;) {
-        const rc_tensor *t = &e->graph->tensors[tensor];
-        if (t->view_of >= 0) {
-            tensor = t->view_of;
+        const rc_tensor t = rc_graph_tensor(e->graph, tensor);
+        if (t.view_of >= 0) {
+            tensor = t.view_of;
             continue;
         }
-        if (t->producer < 0)
+        if (t.producer < 0)
             return tensor;
-        const rc_op *op = &e->graph->ops[t->producer];
-        bool is_handed_down = op->is_in_place && op->out[0] == tensor &&
-                              op->kind != RC_OP_bias_dropout_add &&
-                              (rc_op_find(op->kind)->grad_in_place & 1u);
-        if (!is_handed_down)
+        const rc_op op = rc_graph_op(e->graph, t.producer);
+        if (!op.is_in_place || op.out[0] != tensor || !(op.facts->grad_in_place & 1u))
             return tensor;
-        tensor = op->in[0];
+        tensor = op.in[0];
     }
 }
 
 /* Whether the gradient of in[k] may take over the buffer of the gradient of out[0]. */
 static bool takes_over(const emitter *e, const rc_op *op, int k)
 {
-    const rc_tensor *x = &e->graph->tensors[op->in[k]];
-    const rc_tensor *y = &e->graph->tensors[op->out[0]];
-    if (!(rc_op_find(op->kind)->grad_in_place >> k & 1u) || x->view_of >= 0 ||
-        x->bytes != y->bytes)
+    const rc_op_facts *facts = op->facts;
+    const rc_tensor x = rc_graph_tensor(e->graph, op->in[k]);
+    const uint32_t alone =
+        facts->grad_in_place | (op->attr.p > 0 ? 0 : facts->passes_undropped_grad);
+    if (x.view_of >= 0 || x.bytes != rc_graph_tensor(e->graph, op->out[0]).bytes)
         return false;
-    if (op->kind != RC_OP_bias_dropout_add)
-        return x->n_consumers == 1;
-    /* The residual's gradient is dy itself; x's too when nothing is dropped. Both may then stand in
-     * dy's buffer: the branch reads it before the norm at its start adds to it. */
-    return k == 1 || (op->attr.p == 0 && x->n_consumers == 1);
+    return (facts->passes_grad >> k & 1u) || ((alone >> k & 1u) && x.n_consumers == 1);
 }
 
 static rc_code open_gradient(emitter *e, const rc_op *op, int k, int d_out)
@@ -226,71 +279,76 @@ static rc_code open_gradient(emitter *e, const rc_op *op, int k, int d_out)
     int root = grad_root(e, op->in[k]);
     if (e->grad_of[root] != RC_NO_BUFFER)
         return RC_OK;
-    if (op->kind == RC_OP_cross_entropy) { /* over the logits, which nobody reads again */
-        e->grad_of[root] = e->buffer_of[e->graph->tensors[root].storage];
+    if (op->facts->grad_over_input >> k & 1u) {
+        e->grad_of[root] = e->buffer_of[storage_of(e, root)];
         return RC_OK;
     }
     if (takes_over(e, op, k)) {
         e->grad_of[root] = d_out;
         return RC_OK;
     }
-    const rc_tensor *tensor = &e->graph->tensors[root];
     return add_buffer(e,
                       (rc_buffer){.category = RC_CATEGORY_ACTIVATION_GRADIENTS,
                                   .tensor = root,
-                                  .dtype = tensor->dtype,
-                                  .bytes = tensor->bytes},
+                                  .dtype = rc_graph_tensor(e->graph, root).dtype,
+                                  .bytes = rc_graph_tensor(e->graph, root).bytes},
                       &e->grad_of[root]);
 }
 
-static rc_code emit_gradients(emitter *e, const rc_op *op, rc_instr *instr)
+static rc_code emit_gradients(emitter *e, const rc_op *op, draft *d)
 {
-    uint32_t grads = rc_op_find(op->kind)->grads;
-    for (int k = 0; k < RC_OP_MAX_IN; k++) {
+    for (int k = 0; k < op->n_in; k++) {
         int in = op->in[k];
-        if (in < 0 || !(grads >> k & 1u))
+        if (in < 0 || !(op->facts->grads >> k & 1u))
             continue;
-        if (e->graph->tensors[in].kind == RC_TENSOR_WEIGHT) {
-            instr->d_in[k] =
+        if (rc_graph_tensor(e->graph, in).kind == RC_TENSOR_WEIGHT) {
+            d->d_in[k] =
                 make_ref(e, in, e->schedule->params[e->param_of[in]].buffer[RC_PARAM_GRAD]);
-            instr->d_in[k].is_added = true;
+            d->d_in[k].is_added = true;
             continue;
         }
-        RC_TRY(open_gradient(e, op, k, instr->d_out.buffer));
-        instr->d_in[k] = make_ref(e, in, e->grad_of[grad_root(e, in)]);
-        instr->d_in[k].is_added = e->is_grad_written[in];
+        RC_TRY(open_gradient(e, op, k, d->instr.d_out.buffer));
+        d->d_in[k] = make_ref(e, in, e->grad_of[grad_root(e, in)]);
+        d->d_in[k].is_added = e->is_grad_written[in];
         e->is_grad_written[in] = true;
     }
     return RC_OK;
 }
 
-static rc_code emit_backward(emitter *e, int at)
+static rc_code read_operands(emitter *e, const rc_op *op, draft *d)
 {
-    const rc_op *op = &e->graph->ops[at];
-    rc_instr instr = blank_instr(RC_INSTR_BACKWARD, at);
-    instr.flops = op->bwd_flops;
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
+    for (int k = 0; k < op->n_in; k++)
         if (op->needs_in >> k & 1u)
             RC_TRY(ensure_available(e, op->in[k]));
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
+    for (int k = 0; k < op->n_out; k++)
         if (op->needs_out >> k & 1u)
             RC_TRY(ensure_available(e, op->out[k]));
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
+    for (int k = 0; k < op->n_in; k++)
         if (op->needs_in >> k & 1u)
-            instr.in[k] = value_ref(e, op->in[k]);
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
+            d->in[k] = value_ref(e, op->in[k]);
+    for (int k = 0; k < op->n_out; k++)
         if (op->needs_out >> k & 1u)
-            instr.out[k] = value_ref(e, op->out[k]);
-    if (op->kind != RC_OP_cross_entropy) {
-        int grad = e->grad_of[grad_root(e, op->out[0])];
+            d->out[k] = value_ref(e, op->out[k]);
+    return RC_OK;
+}
+
+static rc_code emit_backward(emitter *e, int at)
+{
+    const rc_op op = rc_graph_op(e->graph, at);
+    draft d = draft_of(RC_INSTR_BACKWARD, at, &op);
+    d.instr.flops = op.bwd_flops;
+    RC_TRY(read_operands(e, &op, &d));
+    if (!op.facts->seeds_grad) {
+        int grad = e->grad_of[grad_root(e, op.out[0])];
+        char name[RC_GRAPH_NAME_BYTES];
         if (grad == RC_NO_BUFFER)
             return RC_FAIL(e->err, RC_E_BUG, RC_NOWHERE, "nothing gives %s a gradient",
-                           op->name);
-        instr.d_out = make_ref(e, op->out[0], grad);
+                           rc_graph_op_name(e->graph, at, name));
+        d.instr.d_out = make_ref(e, op.out[0], grad);
     }
-    RC_TRY(emit_gradients(e, op, &instr));
-    RC_TRY(add_op_scratch(e, op, true, &instr.scratch));
-    return add_instr(e, instr);
+    RC_TRY(emit_gradients(e, &op, &d));
+    RC_TRY(add_op_scratch(e, &op, true, &d.instr.scratch));
+    return add_instr(e, &d);
 }
 
 /* ---- the step ---- */
@@ -310,7 +368,7 @@ static rc_code open_persistent(emitter *e)
     const rc_graph *graph = e->graph;
     RC_TRY(RC_NEW(e->mem, &s->params, graph->n_tensors, e->err));
     for (int i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i].kind != RC_TENSOR_WEIGHT)
+        if (rc_graph_tensor(graph, i).kind != RC_TENSOR_WEIGHT)
             continue;
         e->param_of[i] = s->n_params;
         rc_param *param = &s->params[s->n_params++];
@@ -329,38 +387,36 @@ static rc_code open_persistent(emitter *e)
     return RC_OK;
 }
 
+static void note_last(emitter *e, const int *operands, int n, int at)
+{
+    for (int k = 0; k < n; k++)
+        if (operands[k] >= 0)
+            e->last_forward[storage_of(e, operands[k])] = at;
+}
+
 static void find_last_forward(emitter *e)
 {
-    const rc_graph *graph = e->graph;
-    for (int i = 0; i < graph->n_ops; i++) {
-        for (int k = 0; k < RC_OP_MAX_IN; k++)
-            if (graph->ops[i].in[k] >= 0)
-                e->last_forward[graph->tensors[graph->ops[i].in[k]].storage] = i;
-        for (int k = 0; k < RC_OP_MAX_OUT; k++)
-            if (graph->ops[i].out[k] >= 0)
-                e->last_forward[graph->tensors[graph->ops[i].out[k]].storage] = i;
+    for (int i = 0; i < e->graph->n_ops; i++) {
+        const rc_op op = rc_graph_op(e->graph, i);
+        note_last(e, op.in, op.n_in, i);
+        note_last(e, op.out, op.n_out, i);
     }
 }
 
 /* A DISCARD for every storage that backward wants and the policy drops, after its last reader. */
-static rc_code emit_discards(emitter *e, int at)
+static rc_code emit_discards(emitter *e, const int *operands, int n, int at)
 {
-    const rc_op *op = &e->graph->ops[at];
-    int touched[RC_OP_MAX_IN + RC_OP_MAX_OUT];
-    memcpy(touched, op->in, sizeof op->in);
-    memcpy(touched + RC_OP_MAX_IN, op->out, sizeof op->out);
-    for (int k = 0; k < RC_OP_MAX_IN + RC_OP_MAX_OUT; k++) {
-        if (touched[k] < 0)
+    for (int k = 0; k < n; k++) {
+        if (operands[k] < 0)
             continue;
-        int storage = e->graph->tensors[touched[k]].storage;
+        int storage = storage_of(e, operands[k]);
         if (e->last_forward[storage] != at || e->is_retained[storage] ||
-            !e->policy->is_discarded[storage])
+            e->policy->fates[storage].kind != RC_FATE_DISCARD)
             continue;
         e->last_forward[storage] = -1; /* once */
-        rc_instr instr = blank_instr(RC_INSTR_DISCARD, at);
-        instr.tensor = storage;
-        instr.in[0] = value_ref(e, storage);
-        RC_TRY(add_instr(e, instr));
+        draft d = draft_of(RC_INSTR_DISCARD, at, NULL);
+        d.instr.tensor = storage;
+        RC_TRY(add_instr(e, &d));
     }
     return RC_OK;
 }
@@ -374,14 +430,16 @@ static rc_code emit_micro_batch(emitter *e)
     for (int i = 0; i < graph->n_ops; i++) {
         RC_TRY(emit_forward(e, i, RC_INSTR_FORWARD));
         s->forward_last = s->n_instrs - 1;
-        s->fwd_flops += graph->ops[i].fwd_flops;
-        s->bwd_flops += graph->ops[i].bwd_flops;
-        RC_TRY(emit_discards(e, i));
+        const rc_op op = rc_graph_op(graph, i);
+        s->fwd_flops += op.fwd_flops;
+        s->bwd_flops += op.bwd_flops;
+        RC_TRY(emit_discards(e, op.in, op.n_in, i));
+        RC_TRY(emit_discards(e, op.out, op.n_out, i));
     }
     for (int i = 0; i < graph->n_tensors; i++) {
-        rc_tensor_kind kind = graph->tensors[i].kind;
-        if (kind != RC_TENSOR_WEIGHT && kind != RC_TENSOR_INPUT &&
-            !e->is_retained[graph->tensors[i].storage])
+        const rc_tensor t = rc_graph_tensor(graph, i);
+        if (t.kind != RC_TENSOR_WEIGHT && t.kind != RC_TENSOR_INPUT &&
+            !e->is_retained[t.storage])
             e->is_available[i] = false;
     }
     e->category = RC_CATEGORY_RECOMPUTED;
@@ -405,7 +463,7 @@ static rc_code emitter_open(emitter *e)
         e->buffer_of[i] = e->grad_of[i] = e->next_in_storage[i] = RC_NO_BUFFER;
     for (int i = n - 1; i >= 0;
          i--) { /* a storage's list starts at its owner, in graph order */
-        int storage = e->graph->tensors[i].storage;
+        int storage = storage_of(e, i);
         if (storage == i)
             continue;
         e->next_in_storage[i] = e->next_in_storage[storage];
@@ -422,10 +480,12 @@ rc_code rc_schedule_emit(const rc_policy *policy, rc_schedule *schedule, rc_aren
         .policy = policy, .graph = policy->graph, .schedule = schedule, .mem = mem, .err = err};
     RC_TRY(emitter_open(&e));
     RC_TRY(open_persistent(&e));
-    RC_TRY(add_instr(&e, blank_instr(RC_INSTR_ZERO, -1)));
+    const draft zero = draft_of(RC_INSTR_ZERO, -1, NULL);
+    const draft update = draft_of(RC_INSTR_UPDATE, -1, NULL);
+    draft norm = draft_of(RC_INSTR_NORM, -1, NULL);
+    RC_TRY(add_instr(&e, &zero));
     RC_TRY(emit_micro_batch(&e));
-    rc_instr norm = blank_instr(RC_INSTR_NORM, -1);
-    RC_TRY(add_scratch(&e, RC_NORM_SCRATCH_BYTES, &norm.scratch));
-    RC_TRY(add_instr(&e, norm));
-    return add_instr(&e, blank_instr(RC_INSTR_UPDATE, -1));
+    RC_TRY(add_scratch(&e, RC_NORM_SCRATCH_BYTES, &norm.instr.scratch));
+    RC_TRY(add_instr(&e, &norm));
+    return add_instr(&e, &update);
 }

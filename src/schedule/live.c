@@ -32,12 +32,9 @@ static void touch_operands(rc_schedule *schedule, int at)
     /* A DISCARD marks an end that liveness finds by itself; it must not extend the range. */
     if (instr->kind == RC_INSTR_DISCARD)
         return;
-    for (int k = 0; k < RC_OP_MAX_IN; k++) {
-        touch(schedule, instr->in[k].buffer, at);
-        touch(schedule, instr->d_in[k].buffer, at);
-    }
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
-        touch(schedule, instr->out[k].buffer, at);
+    const rc_ref *refs = rc_instr_in(schedule, instr);
+    for (int k = 0; k < 2 * instr->n_in + instr->n_out; k++)
+        touch(schedule, refs[k].buffer, at);
     touch(schedule, instr->d_out.buffer, at);
     touch(schedule, instr->scratch, at);
 }

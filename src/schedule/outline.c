@@ -327,7 +327,7 @@ static rc_code short_graph(rc_outliner *o, int n, const rc_graph **out, rc_error
 
 static rc_code make_sketches(rc_outliner *o, const rc_graph *graph, known *k, rc_error *err)
 {
-    rc_policy *policy, kept;
+    rc_policy *policy, *kept;
     sketch *sketches[] = {&k->as_is, &k->kept};
     for (int i = 0; i < 2; i++) {
         sketches[i]->n_visits_room = 8 * (k->cut.n_layers + 2);
@@ -336,9 +336,10 @@ static rc_code make_sketches(rc_outliner *o, const rc_graph *graph, known *k, rc
     rc_mark mark = rc_arena_mark(o->mem);
     RC_TRY(rc_policy_make(graph, &k->cut.setting, o->mem, &policy, err));
     RC_TRY(make_sketch(o, policy, &k->cut, &k->as_is, err));
-    RC_TRY(rc_policy_keep_last_layer(policy, o->mem, &kept, &k->has_kept, err));
-    if (k->has_kept)
-        RC_TRY(make_sketch(o, &kept, &k->cut, &k->kept, err));
+    RC_TRY(rc_policy_keep_last_layer(policy, o->mem, &kept, err));
+    k->has_kept = kept != NULL;
+    if (kept)
+        RC_TRY(make_sketch(o, kept, &k->cut, &k->kept, err));
     rc_arena_rewind(o->mem, mark);
     return RC_OK;
 }
@@ -397,7 +398,7 @@ static rc_code outline_in_full(rc_outliner *o, const rc_setting *setting, rc_out
     RC_TRY(rc_policy_make(o->graph, setting, o->mem, &policy, err));
     RC_TRY(rc_schedule_choose(policy, o->n_threads, o->mem, &schedule, err));
     *out = (rc_outline){schedule->bound_bytes, schedule->recompute_flops,
-                        schedule->recompute_moved_bytes, schedule->n_kept_regions > 0};
+                        schedule->recompute_moved_bytes, schedule->policy->is_last_layer_kept};
     rc_arena_rewind(o->mem, mark);
     return RC_OK;
 }
@@ -416,7 +417,7 @@ rc_code rc_outline_make(rc_outliner *o, const rc_setting *setting, rc_outline *o
     RC_TRY(sum_sketch(&c, &found->as_is, &sum, err));
     if (found->has_kept)
         RC_TRY(sum_sketch(&c, &found->kept, &kept, err));
-    bool is_last_kept = kept.peak <= sum.peak;
+    bool is_last_kept = rc_schedule_keeps_last_layer(sum.peak, kept.peak);
     sum = is_last_kept ? kept : sum;
     *out = (rc_outline){0, sum.flops, sum.moved_bytes, is_last_kept};
     if (!rc_add(o->persistent_bytes, sum.peak, &out->bound_bytes))

@@ -4,7 +4,7 @@
 
 #include <recompute/schedule.h>
 
-/* emit.c: instructions and the buffers they name; is_discarded may differ from the policy's. */
+/* emit.c: instructions and the buffers they name. */
 RC_MUST_CHECK
 rc_code rc_schedule_emit(const rc_policy *policy, rc_schedule *schedule, rc_arena *mem,
                          rc_error *err);
@@ -23,21 +23,19 @@ rc_code rc_schedule_place(rc_schedule *schedule, rc_arena *mem, rc_error *err);
 RC_MUST_CHECK
 rc_code rc_schedule_unplaced(const rc_policy *policy, int n_threads, rc_arena *mem,
                              rc_schedule **out, rc_error *err);
-/* The policy with nothing of the last layer discarded; *is_changed is false when it discards
- * nothing there. */
-RC_MUST_CHECK
-rc_code rc_policy_keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_policy *out,
-                                  bool *is_changed, rc_error *err);
-/* The one of the two that a run takes: keeping the last layer unless that raises the bound. */
+/* The one of a policy and rc_policy_keep_last_layer of it that a run takes, by their bounds: with the
+ * last layer kept nothing is replayed for nothing, unless that raises the bound. */
+static inline bool rc_schedule_keeps_last_layer(int64_t bound_bytes, int64_t kept_bound_bytes)
+{
+    return kept_bound_bytes <= bound_bytes;
+}
+/* Emit and live of that one. */
 RC_MUST_CHECK
 rc_code rc_schedule_choose(const rc_policy *policy, int n_threads, rc_arena *mem,
                            rc_schedule **out, rc_error *err);
-/* rc_schedule_make for a caller who knows which it will choose (outline.h). */
+/* rc_schedule_make for a caller who knows the choice (outline.h). */
 RC_MUST_CHECK
-rc_code rc_schedule_make_as(const rc_policy *policy, bool is_last_kept, int n_threads,
+rc_code rc_schedule_make_as(const rc_policy *policy, bool is_last_layer_kept, int n_threads,
                             rc_arena *mem, rc_schedule **out, rc_error *err);
-
-/* Bytes a buffer takes in the arena. */
-int64_t rc_buffer_room(const rc_buffer *buffer);
 
 #endif

@@ -34,63 +34,34 @@ rc_code rc_schedule_unplaced(const rc_policy *policy, int n_threads, rc_arena *m
                              rc_schedule **out, rc_error *err)
 {
     RC_TRY(RC_NEW(mem, out, 1, err));
-    **out = (rc_schedule){
-        .graph = policy->graph, .setting = policy->setting, .n_threads = n_threads};
+    **out = (rc_schedule){.policy = policy, .graph = policy->graph, .n_threads = n_threads};
     RC_TRY(rc_schedule_emit(policy, *out, mem, err));
     return rc_schedule_live(*out, mem, err);
-}
-
-rc_code rc_policy_keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_policy *out,
-                                  bool *is_changed, rc_error *err)
-{
-    const rc_graph *graph = policy->graph;
-    *out = *policy;
-    *is_changed = false;
-    RC_TRY(RC_NEW(mem, &out->is_discarded, graph->n_tensors, err));
-    memcpy(out->is_discarded, policy->is_discarded,
-           (size_t)graph->n_tensors * sizeof *out->is_discarded);
-    for (int i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i].layer != graph->dims.L - 1 || !out->is_discarded[i])
-            continue;
-        out->is_discarded[i] = false;
-        *is_changed = true;
-    }
-    return RC_OK;
-}
-
-rc_code rc_schedule_make_as(const rc_policy *policy, bool is_last_kept, int n_threads,
-                            rc_arena *mem, rc_schedule **out, rc_error *err)
-{
-    rc_policy kept;
-    bool is_changed;
-    if (!is_last_kept) {
-        RC_TRY(rc_schedule_unplaced(policy, n_threads, mem, out, err));
-    } else {
-        RC_TRY(rc_policy_keep_last_layer(policy, mem, &kept, &is_changed, err));
-        RC_TRY(rc_schedule_unplaced(&kept, n_threads, mem, out, err));
-        (*out)->n_kept_regions = 1;
-    }
-    return rc_schedule_place(*out, mem, err);
 }
 
 rc_code rc_schedule_choose(const rc_policy *policy, int n_threads, rc_arena *mem,
                            rc_schedule **out, rc_error *err)
 {
-    rc_policy kept;
+    rc_policy *kept;
     rc_schedule *other;
-    bool is_changed;
     RC_TRY(rc_schedule_unplaced(policy, n_threads, mem, out, err));
-    /* The last layer's backward comes next after the loss. To discard it and recompute it at once
-     * is work for nothing, unless the loss itself is the peak: then it pays. */
-    RC_TRY(rc_policy_keep_last_layer(policy, mem, &kept, &is_changed, err));
-    if (!is_changed)
+    RC_TRY(rc_policy_keep_last_layer(policy, mem, &kept, err));
+    if (!kept)
         return RC_OK;
-    RC_TRY(rc_schedule_unplaced(&kept, n_threads, mem, &other, err));
-    if (other->bound_bytes > (*out)->bound_bytes)
-        return RC_OK;
-    *out = other;
-    (*out)->n_kept_regions = 1;
+    RC_TRY(rc_schedule_unplaced(kept, n_threads, mem, &other, err));
+    if (rc_schedule_keeps_last_layer((*out)->bound_bytes, other->bound_bytes))
+        *out = other;
     return RC_OK;
+}
+
+rc_code rc_schedule_make_as(const rc_policy *policy, bool is_last_layer_kept, int n_threads,
+                            rc_arena *mem, rc_schedule **out, rc_error *err)
+{
+    rc_policy *kept = NULL;
+    if (is_last_layer_kept)
+        RC_TRY(rc_policy_keep_last_layer(policy, mem, &kept, err));
+    RC_TRY(rc_schedule_unplaced(kept ? kept : policy, n_threads, mem, out, err));
+    return rc_schedule_place(*out, mem, err);
 }
 
 rc_code rc_schedule_make(const rc_policy *policy, int n_threads, rc_arena *mem,
@@ -145,20 +116,21 @@ static rc_code verify_instr(const rc_schedule *s, bool *is_written, int at, rc_e
     if (instr->kind == RC_INSTR_DISCARD)
         return RC_OK;
     bool is_backward = instr->kind == RC_INSTR_BACKWARD;
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
-        RC_TRY(verify_read(s, is_written, &instr->in[k], at, err));
-    if (is_backward)
-        for (int k = 0; k < RC_OP_MAX_OUT; k++)
-            RC_TRY(verify_read(s, is_written, &instr->out[k], at, err));
+    const rc_ref *in = rc_instr_in(s, instr), *out = rc_instr_out(s, instr);
+    const rc_ref *d_in = rc_instr_d_in(s, instr);
+    for (int k = 0; k < instr->n_in; k++)
+        RC_TRY(verify_read(s, is_written, &in[k], at, err));
+    for (int k = 0; k < instr->n_out && is_backward; k++)
+        RC_TRY(verify_read(s, is_written, &out[k], at, err));
     RC_TRY(verify_read(s, is_written, &instr->d_out, at, err));
-    for (int k = 0; k < RC_OP_MAX_OUT && !is_backward; k++)
-        if (instr->out[k].buffer >= 0)
-            is_written[instr->out[k].buffer] = true;
-    for (int k = 0; k < RC_OP_MAX_IN; k++) {
-        if (instr->d_in[k].is_added)
-            RC_TRY(verify_read(s, is_written, &instr->d_in[k], at, err));
-        if (instr->d_in[k].buffer >= 0)
-            is_written[instr->d_in[k].buffer] = true;
+    for (int k = 0; k < instr->n_out && !is_backward; k++)
+        if (out[k].buffer >= 0)
+            is_written[out[k].buffer] = true;
+    for (int k = 0; k < instr->n_in; k++) {
+        if (d_in[k].is_added)
+            RC_TRY(verify_read(s, is_written, &d_in[k], at, err));
+        if (d_in[k].buffer >= 0)
+            is_written[d_in[k].buffer] = true;
     }
     return RC_OK;
 }
@@ -177,29 +149,29 @@ rc_code rc_schedule_verify(const rc_schedule *schedule, rc_arena *mem, rc_error 
 
 /* ---- printing ---- */
 
-static const char *instr_subject(const rc_schedule *s, const rc_instr *instr)
+static const char *instr_subject(const rc_schedule *s, const rc_instr *instr,
+                                 char buf[RC_GRAPH_NAME_BYTES])
 {
     if (instr->kind == RC_INSTR_DISCARD)
-        return s->graph->tensors[instr->tensor].name;
-    return instr->op >= 0 ? s->graph->ops[instr->op].name : "all weights";
+        return rc_graph_tensor_name(s->graph, instr->tensor, buf);
+    return instr->op >= 0 ? rc_graph_op_name(s->graph, instr->op, buf) : "all weights";
 }
 
 void rc_schedule_print(const rc_schedule *s, FILE *to)
 {
-    char name[160];
+    char name[RC_GRAPH_NAME_BYTES];
     fprintf(to,
             "schedule %s: %d instructions, arena %" PRId64 " bytes, bound %" PRId64
             " at instruction %d\n",
-            rc_setting_name(&s->setting, name), s->n_instrs, s->arena_bytes, s->bound_bytes,
-            s->peak_instr);
+            s->policy->name, s->n_instrs, s->arena_bytes, s->bound_bytes, s->peak_instr);
     for (int i = 0; i < s->n_instrs; i++)
         fprintf(to, "%5d %-9s %-60s %" PRId64 "\n", i, rc_instr_kind_name(s->instrs[i].kind),
-                instr_subject(s, &s->instrs[i]), s->instrs[i].live_bytes);
+                instr_subject(s, &s->instrs[i], name), s->instrs[i].live_bytes);
     for (int i = 0; i < s->n_buffers; i++) {
         const rc_buffer *b = &s->buffers[i];
         fprintf(to, "buffer %5d %-20s [%d, %d] at %" PRId64 ", %" PRId64 " bytes: %s\n", i,
                 rc_category_name(b->category), b->first, b->last, b->offset, b->bytes,
-                b->tensor >= 0 ? s->graph->tensors[b->tensor].name : "scratch");
+                b->tensor >= 0 ? rc_graph_tensor_name(s->graph, b->tensor, name) : "scratch");
     }
 }
 
@@ -212,11 +184,14 @@ rc_code rc_schedule_table(const rc_schedule *s, rc_arena *mem, rc_table **out, r
                                         {"live_bytes", NULL, RC_UNIT_BYTES}};
     RC_TRY(rc_table_make(mem, "schedule", "instructions of one step", columns, 5, out, err));
     for (int i = 0; i < s->n_instrs; i++) {
+        char buf[RC_GRAPH_NAME_BYTES];
+        const char *subject;
         rc_cell *row;
+        RC_TRY(rc_arena_printf(mem, &subject, err, "%s", instr_subject(s, &s->instrs[i], buf)));
         RC_TRY(rc_table_add_row(*out, &row, err));
         row[0] = rc_cell_int(i);
         row[1] = rc_cell_text(rc_instr_kind_name(s->instrs[i].kind));
-        row[2] = rc_cell_text(instr_subject(s, &s->instrs[i]));
+        row[2] = rc_cell_text(subject);
         row[3] = rc_cell_int(s->instrs[i].flops);
         row[4] = rc_cell_int(s->instrs[i].live_bytes);
     }

@@ -67,7 +67,7 @@ static bool is_same_tensor(const rc_graph *graph, span ops, span tensors, int at
 
 static int64_t scratch_bytes(const rc_op *op, rc_dtype dtype, int n_threads, bool is_backward)
 {
-    const rc_op_facts *facts = rc_op_find(op->kind);
+    const rc_op_facts *facts = op->facts;
     int64_t (*bytes)(const rc_op_attr *, rc_dtype, int) =
         is_backward ? facts->bwd_scratch_bytes : facts->fwd_scratch_bytes;
     return bytes ? bytes(&op->attr, dtype, n_threads) : 0;
@@ -78,10 +78,10 @@ static bool is_same_op(const rc_graph *graph, int n_threads, int at)
     span ops = op_span(graph), tensors = tensor_span(graph);
     int layer = layer_at(ops, at);
     const rc_op *b = &graph->ops[at], *a = &graph->ops[at - (layer - 1) * ops.n];
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
+    for (int k = 0; k < a->n_in; k++)
         if (!is_same_place(tensors, a->in[k], b->in[k], layer))
             return false;
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
+    for (int k = 0; k < a->n_out; k++)
         if (!is_same_place(tensors, a->out[k], b->out[k], layer))
             return false;
     for (int backward = 0; backward < 2; backward++)
@@ -125,7 +125,7 @@ static bool has_periodic_tensors(const rc_graph *graph, span ops, span tensors)
 /* The suffix reads no layer but the last. */
 static bool reads_last_layer_only(const rc_op *op, span tensors)
 {
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
+    for (int k = 0; k < op->n_in; k++)
         if (op->in[k] >= tensors.start && layer_at(tensors, op->in[k]) < tensors.n_layers - 1)
             return false;
     return true;
@@ -189,9 +189,9 @@ static void copy_ops(const rc_graph *from, span ops, span tensors, rc_graph *to)
         rc_op *op = &to->ops[i];
         *op = from->ops[source];
         op->layer = layer_at((span){ops.start, ops.n, n}, i);
-        for (int k = 0; k < RC_OP_MAX_IN; k++)
+        for (int k = 0; k < op->n_in; k++)
             op->in[k] = moved(tensors, n, layer, op->in[k]);
-        for (int k = 0; k < RC_OP_MAX_OUT; k++)
+        for (int k = 0; k < op->n_out; k++)
             op->out[k] = moved(tensors, n, layer, op->out[k]);
     }
 }

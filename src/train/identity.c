@@ -206,7 +206,7 @@ static rc_code add_order(rc_training *training, rc_error *err)
     at[1].key = "train.micro_batch_size";
     at[2] = (rc_pair){"model.attention_backend", "unfused"};
     for (int i = 0; i < graph->n_ops; i++)
-        if (graph->ops[i].kind == RC_OP_attention)
+        if (rc_graph_op(graph, i).kind == RC_OP_attention)
             at[2].value = "fused";
     training->state.order = at;
     training->state.n_order = 3;

@@ -37,12 +37,12 @@ rc_code rc_training_list_weights(rc_training *training, rc_error *err)
     RC_TRY(RC_NEW(training->mem, &training->weights, n, err));
     RC_TRY(RC_NEW(training->mem, &training->moments, 2 * n, err));
     for (int i = 0; i < n; i++) {
-        const rc_tensor *tensor = params[i].tensor;
+        const rc_tensor *tensor = &params[i].tensor;
+        const char *name = params[i].name;
         const char *first, *second;
-        RC_TRY(rc_arena_printf(training->mem, &first, err, "exp_avg.%s", tensor->name));
-        RC_TRY(rc_arena_printf(training->mem, &second, err, "exp_avg_sq.%s", tensor->name));
-        set_weight(&training->weights[i], tensor, tensor->name, tensor->dtype,
-                   params[i].weight);
+        RC_TRY(rc_arena_printf(training->mem, &first, err, "exp_avg.%s", name));
+        RC_TRY(rc_arena_printf(training->mem, &second, err, "exp_avg_sq.%s", name));
+        set_weight(&training->weights[i], tensor, name, tensor->dtype, params[i].weight);
         set_weight(&training->moments[2 * i], tensor, first, RC_F32, params[i].moment1);
         set_weight(&training->moments[2 * i + 1], tensor, second, RC_F32, params[i].moment2);
     }

@@ -64,7 +64,7 @@ static bool is_asked_to_stop(loop *of)
 
 static rc_code describe_idle_labels(const rc_training *training, rc_text *text, rc_error *err)
 {
-    const rc_setting *setting = &training->passes.policy->setting;
+    const rc_setting *setting = training->passes.setting;
     for (int i = 0; i < RC_LABEL_COUNT; i++) {
         bool is_asked =
             setting->granularity == RC_GRANULARITY_SELECTIVE && (setting->labels >> i & 1u);
@@ -86,10 +86,10 @@ static rc_code describe(const rc_training *training, const char *origin, const c
                         rc_error *err)
 {
     rc_text text = {.mem = training->mem};
-    char count[32], peak[32], budget[32], bytes[32], name[160];
+    char count[32], peak[32], budget[32], bytes[32];
     RC_TRY(rc_text_printf(&text, err, "%s parameters, recompute %s; %s predicted peak",
                           rc_format_count(training->passes.graph->n_parameters, count),
-                          rc_setting_name(&training->passes.policy->setting, name),
+                          training->passes.policy->name,
                           rc_format_bytes(training->passes.cost->peak_bytes, peak)));
     if (training->budget_bytes > 0)
         RC_TRY(rc_text_printf(&text, err, " of %s budget",

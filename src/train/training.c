@@ -202,10 +202,7 @@ static rc_code add_facts(const rc_training *training, rc_arena *mem, rc_report *
     const rc_train_settings *set = &training->set;
     rc_table *table;
     rc_cell *row;
-    char name[160];
-    const char *setting;
-    rc_setting_name(&training->passes.policy->setting, name);
-    RC_TRY(rc_arena_copy(mem, name, strlen(name), &setting, err));
+    const char *setting = training->passes.policy->name;
     RC_TRY(rc_table_make(mem, "plan", "Before the first step", columns,
                          sizeof columns / sizeof *columns, &table, err));
     RC_TRY(rc_table_add_row(table, &row, err));

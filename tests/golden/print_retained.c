@@ -23,9 +23,9 @@ static bool is_of(const rc_graph *graph, int tensor, int storage)
 static bool is_read_by(const rc_graph *graph, const rc_op *op, int storage)
 {
     bool is_read = false;
-    for (int k = 0; k < RC_OP_MAX_IN; k++)
+    for (int k = 0; k < op->n_in; k++)
         is_read = is_read || ((op->needs_in >> k & 1u) && is_of(graph, op->in[k], storage));
-    for (int k = 0; k < RC_OP_MAX_OUT; k++)
+    for (int k = 0; k < op->n_out; k++)
         is_read = is_read || ((op->needs_out >> k & 1u) && is_of(graph, op->out[k], storage));
     return is_read;
 }
@@ -41,7 +41,7 @@ static void print_row(const rc_graph *graph, const rc_policy *policy, int storag
             printf(" %s", part_of_op(graph, i));
     }
     for (int i = 0; i < graph->n_tensors; i++)
-        if (is_of(graph, i, storage) && policy->is_pinned[i])
+        if (is_of(graph, i, storage) && policy->fates[i].kind == RC_FATE_PIN)
             printf(" pinned(%s)", rc_graph_tensor(graph, i).part);
     putchar('\n');
 }

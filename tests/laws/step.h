@@ -110,7 +110,7 @@ static inline int64_t law_count(const law_run *of)
     int64_t n = 0;
     const rc_run_param *params = rc_run_params(of->run, &n_params);
     for (int i = 0; i < n_params; i++)
-        n += params[i].tensor->n_elem;
+        n += params[i].tensor.n_elem;
     return n;
 }
 
@@ -124,8 +124,8 @@ static inline float *law_copy(const law_run *of, law_part part)
     law_check(RC_NEW(of->mem, &to, law_count(of), &err), &err);
     int64_t at = 0;
     for (int i = 0; i < n_params; i++) {
-        memcpy(to + at, law_at(&params[i], part), (size_t)params[i].tensor->bytes);
-        at += params[i].tensor->n_elem;
+        memcpy(to + at, law_at(&params[i], part), (size_t)params[i].tensor.bytes);
+        at += params[i].tensor.n_elem;
     }
     return to;
 }

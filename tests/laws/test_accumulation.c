@@ -106,15 +106,15 @@ static void need_close(const trial *at, const law_run *run, const double *right,
     for (int i = 0; i < n_params; i++) {
         const float *grad = params[i].grad;
         double most = 0, off = 0;
-        for (int64_t e = 0; e < params[i].tensor->n_elem; e++) {
+        for (int64_t e = 0; e < params[i].tensor.n_elem; e++) {
             most = fmax(most, fabs(right[e]));
             off = fmax(off, fabs((double)grad[e] - right[e]));
         }
         assert_true(most > 0); /* a tensor without a gradient would prove nothing */
         if (!(off <= TOLERANCE * most))
             fail_msg("%s: the gradient of %s is off by %.2g of its largest from %s", at->name,
-                     params[i].tensor->name, off / most, what);
-        right += params[i].tensor->n_elem;
+                     params[i].name, off / most, what);
+        right += params[i].tensor.n_elem;
     }
 }
 

@@ -97,8 +97,8 @@ static void reference_step(const law_run *of, const hyper *h, int t, reference *
     const rc_run_param *params = rc_run_params(of->run, &n_params);
     double left1 = 1 - pow(h->beta1, t), left2 = 1 - pow(h->beta2, t);
     for (int i = 0; i < n_params; i++) {
-        double lambda = has_decay(params[i].tensor->name) ? h->weight_decay : 0;
-        for (int64_t end = at + params[i].tensor->n_elem; at < end; at++) {
+        double lambda = has_decay(params[i].name) ? h->weight_decay : 0;
+        for (int64_t end = at + params[i].tensor.n_elem; at < end; at++) {
             double g = (double)gradient(at, t, h->size), *m = &ref->m[at], *v = &ref->v[at];
             *m = h->beta1 * *m + (1 - h->beta1) * g;
             *v = h->beta2 * *v + (1 - h->beta2) * g * g;
@@ -119,7 +119,7 @@ static void our_step(const law_run *of, const hyper *h, int t)
     const rc_run_param *params = rc_run_params(of->run, &n_params);
     for (int i = 0; i < n_params; i++) {
         float *grad = params[i].grad;
-        for (int64_t e = 0; e < params[i].tensor->n_elem; e++)
+        for (int64_t e = 0; e < params[i].tensor.n_elem; e++)
             grad[e] = gradient(at++, t, h->size);
     }
     step_update(of, &(rc_update){.lr = h->lr,
@@ -199,7 +199,7 @@ static void decay_is_on_matrices_alone(void **state)
         law_run run = open_small(&law_models[m], 1);
         const rc_run_param *params = rc_run_params(run.run, &n_params);
         for (int i = 0; i < n_params; i++)
-            for (int64_t e = 0; e < params[i].tensor->n_elem; e++)
+            for (int64_t e = 0; e < params[i].tensor.n_elem; e++)
                 ((float *)params[i].weight)[e] = 1;
         step_update(&run, &(rc_update){.lr = 0.5,
                                        .weight_decay = 0.5,
@@ -208,10 +208,10 @@ static void decay_is_on_matrices_alone(void **state)
                                        .eps = 1e-8,
                                        .step = 1});
         for (int i = 0; i < n_params; i++) {
-            const char *name = params[i].tensor->name;
+            const char *name = params[i].name;
             const float right = has_decay(name) ? 0.75f : 1.0f;
             n_decayed += has_decay(name);
-            for (int64_t e = 0; e < params[i].tensor->n_elem; e++)
+            for (int64_t e = 0; e < params[i].tensor.n_elem; e++)
                 if (((float *)params[i].weight)[e] != right)
                     fail_msg("%s: a weight of %s is %g, not %g", law_models[m].name, name,
                              (double)((float *)params[i].weight)[e], (double)right);

@@ -197,14 +197,14 @@ static void initial_weights_are_independent_streams(void **state)
         const rc_run_param *same = rc_run_params(runs[1].run, &n_params);
         const rc_run_param *others = rc_run_params(runs[2].run, &n_params);
         for (int i = 0; i < n_params; i++) {
-            const rc_tensor *tensor = params[i].tensor;
+            const rc_tensor *tensor = &params[i].tensor;
             const float *x = params[i].weight;
             assert_memory_equal(x, same[i].weight, (size_t)tensor->bytes);
             if (tensor->init != RC_INIT_NORMAL)
                 continue;
             assert_memory_not_equal(x, others[i].weight, 64);
             double sum = 0, squares = 0, n = (double)tensor->n_used;
-            double std = deviation_of(tensor->name, runs[0].graph->dims.L);
+            double std = deviation_of(params[i].name, runs[0].graph->dims.L);
             for (int64_t e = 0; e < tensor->n_used; e++) {
                 sum += (double)x[e];
                 squares += (double)x[e] * (double)x[e];
@@ -213,13 +213,13 @@ static void initial_weights_are_independent_streams(void **state)
             assert_true(fabs(squares / n / (std * std) - 1) <= 6 * sqrt(2 / n));
             for (int j = 0; j < i; j++) {
                 const float *y = params[j].weight;
-                if (params[j].tensor->init != RC_INIT_NORMAL)
+                if (params[j].tensor.init != RC_INIT_NORMAL)
                     continue;
-                double ratio = params[j].tensor->init_std / std;
+                double ratio = params[j].tensor.init_std / std;
                 for (int e = 0; e < 8;
                      e++) /* streams of one shape differ in their first numbers */
                     if (fabs((double)x[e] * ratio - (double)y[e]) <= 1e-6 * fabs((double)y[e]))
-                        fail_msg("%s starts as %s", tensor->name, params[j].tensor->name);
+                        fail_msg("%s starts as %s", params[i].name, params[j].name);
             }
         }
         for (int i = 0; i < 3; i++)

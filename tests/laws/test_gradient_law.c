@@ -47,7 +47,7 @@ static void check_weight(subject *s, const rc_run_param *param, const char *mode
                          rc_arena *mem)
 {
     rc_error err = {0};
-    int64_t n = param->tensor->n_elem;
+    int64_t n = param->tensor.n_elem;
     float *weight = param->weight, *grad = param->grad, *start;
     double *u, norm = 0, expected = 0;
     law_check(RC_NEW(mem, &start, n, &err), &err);
@@ -65,8 +65,8 @@ static void check_weight(subject *s, const rc_run_param *param, const char *mode
     double slope = (4 * slope_at(s, weight, start, u, EPSILON / 2, n) - wide) / 3;
     memcpy(weight, start, (size_t)n * sizeof *start);
     if (!(fabs(slope - expected) <= 0.002 * fabs(expected) + NOISE))
-        fail_msg("%s, %s: the slope is %.6g, the gradient says %.6g", model,
-                 param->tensor->name, slope, expected);
+        fail_msg("%s, %s: the slope is %.6g, the gradient says %.6g", model, param->name, slope,
+                 expected);
 }
 
 static void gradients_are_slopes_of_the_loss(void **state)
@@ -92,7 +92,7 @@ static void gradients_are_slopes_of_the_loss(void **state)
             const rc_run_param *params = rc_run_params(s.run, &n_params);
             /* larger weights than at the start: every path must carry a slope worth seeing */
             for (int i = 0; i < n_params; i++)
-                for (int64_t k = 0; k < params[i].tensor->n_elem; k++)
+                for (int64_t k = 0; k < params[i].tensor.n_elem; k++)
                     ((float *)params[i].weight)[k] +=
                         0.1f * sinf((float)(k * 131 + i) * 0.7f) * (i % 2 ? 0.5f : 1.0f);
             for (int i = 0; i < n_params; i++)

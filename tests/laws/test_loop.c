@@ -233,8 +233,8 @@ static void copy_weights(const rc_training *training, float *to)
     int n;
     const rc_run_param *params = rc_run_params(training->run, &n);
     for (int i = 0; i < n; i++) {
-        memcpy(to, params[i].weight, (size_t)params[i].tensor->bytes);
-        to += params[i].tensor->n_elem;
+        memcpy(to, params[i].weight, (size_t)params[i].tensor.bytes);
+        to += params[i].tensor.n_elem;
     }
 }
 

@@ -58,7 +58,7 @@ static const float *find_weight(const model *of, const char *name)
     int n;
     const rc_run_param *params = rc_run_params(of->run->run, &n);
     for (int i = 0; i < n; i++)
-        if (strcmp(params[i].tensor->name, name) == 0)
+        if (strcmp(params[i].name, name) == 0)
             return params[i].weight;
     return NULL;
 }
@@ -241,7 +241,7 @@ static void move_weights(const law_run *run)
     int n;
     const rc_run_param *params = rc_run_params(run->run, &n);
     for (int i = 0; i < n; i++)
-        for (int64_t e = 0; e < params[i].tensor->n_used; e++)
+        for (int64_t e = 0; e < params[i].tensor.n_used; e++)
             ((float *)params[i].weight)[e] += 0.15f * sinf((float)(e * 131 + i * 17) * 0.7f);
 }
 

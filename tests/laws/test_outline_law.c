@@ -37,7 +37,7 @@ static void check_outline(rc_outliner *outliner, const rc_graph *graph,
     if (outline.bound_bytes != schedule->bound_bytes ||
         outline.recompute_flops != schedule->recompute_flops ||
         outline.recompute_moved_bytes != schedule->recompute_moved_bytes ||
-        outline.is_last_kept != (schedule->n_kept_regions == 1))
+        outline.is_last_kept != (schedule->policy->is_last_layer_kept))
         fail_msg("%s, %d layers, %s: bound %lld, in full %lld; replayed %lld, in full %lld",
                  model, (int)graph->dims.L, rc_setting_name(setting, name),
                  (long long)outline.bound_bytes, (long long)schedule->bound_bytes,

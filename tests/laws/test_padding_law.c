@@ -73,13 +73,13 @@ static void need_zero(const float *at, int64_t first, int64_t end, const char *w
 /* Gradients of the last step, weights and moments behind it. */
 static void need_same(const rc_run_param *plain, const rc_run_param *padded, const char *name)
 {
-    int64_t n = plain->tensor->n_elem, n_padded = padded->tensor->n_elem;
-    assert_string_equal(plain->tensor->name, padded->tensor->name);
+    int64_t n = plain->tensor.n_elem, n_padded = padded->tensor.n_elem;
+    assert_string_equal(plain->name, padded->name);
     if (memcmp(plain->grad, padded->grad, (size_t)n * sizeof(float)) != 0 ||
         memcmp(plain->weight, padded->weight, (size_t)n * sizeof(float)) != 0 ||
         memcmp(plain->moment1, padded->moment1, (size_t)n * sizeof(float)) != 0 ||
         memcmp(plain->moment2, padded->moment2, (size_t)n * sizeof(float)) != 0)
-        fail_msg("%s: %s is not what it is without padding", name, plain->tensor->name);
+        fail_msg("%s: %s is not what it is without padding", name, plain->name);
     need_zero(padded->grad, n, n_padded, "a gradient", name);
     need_zero(padded->weight, n, n_padded, "a weight", name);
     need_zero(padded->moment1, n, n_padded, "a moment", name);
@@ -115,7 +115,7 @@ static void compare(size_t m, const char *core, const char *backend, int threads
     assert_int_equal(n, n_padded);
     for (int i = 0; i < n; i++) {
         need_same(&a[i], &b[i], name);
-        n_wider += b[i].tensor->n_elem - a[i].tensor->n_elem == (128 - W) * H;
+        n_wider += b[i].tensor.n_elem - a[i].tensor.n_elem == (128 - W) * H;
     }
     assert_int_equal(n_wider, m == 0 ? 1 : 2); /* the comparison compared something */
     rc_run_close(plain.run);

@@ -29,15 +29,15 @@ static void copy_params(const rc_run *run, outcome *out, rc_arena *mem)
     const rc_run_param *params = rc_run_params(run, &n_params);
     out->n = 0;
     for (int i = 0; i < n_params; i++)
-        out->n += params[i].tensor->n_elem;
+        out->n += params[i].tensor.n_elem;
     law_check(RC_NEW(mem, &out->grads, out->n, &err), &err);
     law_check(RC_NEW(mem, &out->weights, out->n, &err), &err);
     int64_t at = 0;
     for (int i = 0; i < n_params; i++) {
-        size_t bytes = (size_t)params[i].tensor->bytes;
+        size_t bytes = (size_t)params[i].tensor.bytes;
         memcpy(out->grads + at, params[i].grad, bytes);
         memcpy(out->weights + at, params[i].weight, bytes);
-        at += params[i].tensor->n_elem;
+        at += params[i].tensor.n_elem;
     }
 }
 
@@ -112,6 +112,58 @@ static void every_setting_gives_the_same_bits(void **state)
                 }
                 rc_arena_close(mem);
             }
+}
+
+/* A fate for every tensor, drawn from `seed`: a third of what ops compute is discarded, a tenth pinned. */
+static rc_policy *draw_policy(const rc_graph *graph, uint32_t seed, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_tensor_fate *fates;
+    rc_policy *policy;
+    char name[40];
+    uint32_t x = seed * 2654435761u + 1;
+    law_check(RC_NEW(mem, &fates, graph->n_tensors, &err), &err);
+    for (int i = 0; i < graph->n_tensors; i++) {
+        const rc_tensor tensor = rc_graph_tensor(graph, i);
+        x = x * 1664525u + 1013904223u;
+        if (tensor.producer < 0 || tensor.kind == RC_TENSOR_LOSS)
+            continue;
+        if (x >> 16 < 65536 / 3)
+            fates[i] = (rc_tensor_fate){RC_FATE_DISCARD, RC_BY_CALLER};
+        else if (x >> 16 < 65536 / 3 + 65536 / 10)
+            fates[i] = (rc_tensor_fate){RC_FATE_PIN, 0};
+    }
+    snprintf(name, sizeof name, "drawn %u", seed);
+    law_check(rc_policy_make_of(graph, fates, name, mem, &policy, &err), &err);
+    return policy;
+}
+
+static void need_predicted(const rc_schedule *schedule, const char *name, rc_arena *mem);
+
+/* Whatever is discarded and whatever stays: the same bits, in the bytes that were predicted. */
+static void every_policy_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < LAW_N_MODELS; m++)
+        for (size_t c = 0; c < 2; c++) {
+            rc_arena *mem = rc_arena_open();
+            const rc_graph *graph = law_graph(&law_models[m], law_cores[c], mem);
+            outcome control = run_steps(law_schedule(graph, "none", 1, mem), 2, "none", mem);
+            for (uint32_t seed = 0; seed < 8; seed++) {
+                rc_error err = {0};
+                rc_schedule *schedule;
+                char name[200];
+                rc_policy *policy = draw_policy(graph, seed, mem);
+                snprintf(name, sizeof name, "%s %s, %s", law_models[m].name, law_cores[c],
+                         policy->name);
+                law_check(rc_schedule_make(policy, 1, mem, &schedule, &err), &err);
+                law_check(rc_schedule_verify(schedule, mem, &err), &err);
+                outcome other = run_steps(schedule, 2, name, mem);
+                need_same(&control, &other, name);
+                need_predicted(schedule, name, mem);
+            }
+            rc_arena_close(mem);
+        }
 }
 
 /* What cost predicts, what the arena holds and what kernels really wrote are one number. */
@@ -240,8 +292,8 @@ static void a_long_sequence_trains(void **state)
         rc_run_init_weights(run);
         losses[k] = law_micro(run, tokens, tokens, 0, 0);
         const rc_run_param *embedding = rc_run_params(run, &n_params);
-        law_check(RC_NEW(mem, &grads[k], embedding->tensor->n_elem, &err), &err);
-        memcpy(grads[k], embedding->grad, (size_t)embedding->tensor->bytes);
+        law_check(RC_NEW(mem, &grads[k], embedding->tensor.n_elem, &err), &err);
+        memcpy(grads[k], embedding->grad, (size_t)embedding->tensor.bytes);
         rc_run_close(run);
     }
     assert_true(losses[0] > 1 && losses[0] < 10);
@@ -254,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting_gives_the_same_bits),
+        cmocka_unit_test(every_policy_gives_the_same_bits),
         cmocka_unit_test(predicted_peak_is_what_a_run_touches),
         cmocka_unit_test(odd_sizes_obey_both),
         cmocka_unit_test(a_long_sequence_trains),

@@ -47,6 +47,8 @@ cat >"$tree/src/cost/bytes.c" <<'END'
 void *take(void) { return malloc(1); }
 int say(int a, int b, int c, int d, int e, int f, int g)
 {
+    if (op == RC_OP_linear)
+        return 0;
     return a ? b : c ? d : e ? f : g ? a : b && c && d && e && f && g || a || b || c || d || e || f || g;
 }
 END
@@ -61,6 +63,7 @@ expect layers 'cost may not include exec' "$tree/tools/check-layers.sh"
 expect layers 'names its folder: "cost/live.h"' "$tree/tools/check-layers.sh"
 expect layers 'cost may not include train' "$tree/tools/check-layers.sh"
 expect banned 'bytes.c:4: malloc is banned' "$tree/tools/check-banned.sh"
+expect banned 'bytes.c:[0-9]*: RC_OP_linear is banned here' "$tree/tools/check-banned.sh"
 expect size 'say has parameters: 7' "$tree/tools/check-size.sh" "$size"
 expect size 'say has complexity' "$tree/tools/check-size.sh" "$size"
 expect size 'long_one has lines: 83' "$tree/tools/check-size.sh" "$size"

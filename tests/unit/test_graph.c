@@ -226,9 +226,9 @@ static void norms_around_0_start_as_the_same_model(void **state)
                            *around_0 = rc_run_params(runs[1], &n_params);
         assert_memory_equal(&loss[0], &loss[1], sizeof loss[0]);
         for (int i = 0; i < n_params; i++) {
-            const rc_tensor *tensor = around_0[i].tensor;
+            const rc_tensor *tensor = &around_0[i].tensor;
             size_t n_bytes = (size_t)tensor->n_elem * sizeof(float);
-            bool is_gamma = strstr(tensor->name, "layernorm.weight") != NULL;
+            bool is_gamma = strstr(around_0[i].name, "layernorm.weight") != NULL;
             assert_memory_equal(plain[i].grad, around_0[i].grad, n_bytes);
             for (int64_t k = 0; k < tensor->n_elem && is_gamma; k++)
                 assert_true(((float *)around_0[i].weight)[k] == 0 &&

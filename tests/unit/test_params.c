@@ -124,8 +124,8 @@ static void a_buffer_has_the_dtype_and_the_category_of_its_role(void **state)
     /* backward adds to a gradient in float32, also where the weight is bf16 */
     int n_checked = 0;
     for (int i = 0; i < schedule->n_instrs; i++)
-        for (int k = 0; k < RC_OP_MAX_IN; k++) {
-            const rc_ref *ref = &schedule->instrs[i].d_in[k];
+        for (int k = 0; k < schedule->instrs[i].n_in; k++) {
+            const rc_ref *ref = &rc_instr_d_in(schedule, &schedule->instrs[i])[k];
             if (ref->buffer != matrix.buffer[RC_PARAM_GRAD])
                 continue;
             assert_int_equal(ref->dtype, RC_F32);

@@ -92,13 +92,19 @@ static void settings_are_read_as_megatron_reads_them(void **state)
     }
 }
 
+static int tensor_named(const rc_graph *graph, const char *name)
+{
+    char buf[RC_GRAPH_NAME_BYTES];
+    for (int i = 0; i < graph->n_tensors; i++)
+        if (strcmp(rc_graph_tensor_name(graph, i, buf), name) == 0)
+            return i;
+    fail_msg("no tensor %s", name);
+    return -1;
+}
+
 static bool is_discarded(const rc_policy *policy, const char *name)
 {
-    for (int i = 0; i < policy->graph->n_tensors; i++)
-        if (strcmp(policy->graph->tensors[i].name, name) == 0)
-            return policy->is_discarded[i];
-    fail_msg("no tensor %s", name);
-    return false;
+    return policy->fates[tensor_named(policy->graph, name)].kind == RC_FATE_DISCARD;
 }
 
 static void labels_discard_what_their_region_covers(void **state)
@@ -134,12 +140,44 @@ static void labels_discard_what_their_region_covers(void **state)
     rc_arena_close(mem);
 }
 
+static void what_no_op_computes_cannot_be_discarded(void **state)
+{
+    static const struct {
+        const char *tensor, *message;
+    } cases[] = {
+        {"decoder.layers.1.mlp.linear_fc1.weight", "no op computes it"},
+        {"tokens", "no op computes it"},
+        {"decoder.layers.0.self_attention.query", "a slice goes with the value"},
+        {"loss", "it is the result of the step"},
+        {"decoder.layers.2.mlp.linear_fc1", NULL},
+    };
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    const rc_graph *graph = law_graph(&law_models[0], "fused", mem);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_error err = {0};
+        rc_tensor_fate *fates;
+        rc_policy *policy;
+        law_check(RC_NEW(mem, &fates, graph->n_tensors, &err), &err);
+        fates[tensor_named(graph, cases[i].tensor)] =
+            (rc_tensor_fate){RC_FATE_DISCARD, RC_BY_CALLER};
+        rc_code code = rc_policy_make_of(graph, fates, "one", mem, &policy, &err);
+        assert_int_equal(code, cases[i].message ? RC_E_INPUT : RC_OK);
+        if (!cases[i].message)
+            continue;
+        assert_non_null(strstr(err.msg, cases[i].tensor));
+        assert_non_null(strstr(err.msg, cases[i].message));
+    }
+    rc_arena_close(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(setting_names_round_trip),
         cmocka_unit_test(settings_are_read_as_megatron_reads_them),
         cmocka_unit_test(labels_discard_what_their_region_covers),
+        cmocka_unit_test(what_no_op_computes_cannot_be_discarded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
