@@ -10,10 +10,13 @@
 
 /* An option of a command; the table also writes the help. */
 typedef struct rc_option {
-    const char *name;  /* "--json" */
-    const char *value; /* what it takes: "FILE"; NULL for a switch */
+    /* "--json" */
+    const char *name;
+    /* what it takes: "FILE"; NULL for a switch */
+    const char *value;
     const char *help;
-    bool is_repeated; /* may be given several times */
+    /* may be given several times */
+    bool is_repeated;
 } rc_option;
 
 enum {
@@ -25,17 +28,21 @@ enum {
 typedef struct rc_args {
     const char **words;
     size_t n_words;
-    const char **names; /* of the options given */
+    /* of the options given */
+    const char **names;
     const char **values;
     size_t n_options;
-    rc_format format; /* a row of src/defs/formats.def: --json --csv ...; text otherwise */
+    /* a row of src/defs/formats.def: --json --csv ...; text otherwise */
+    rc_format format;
     const struct rc_command *command;
 } rc_args;
 
 typedef struct rc_command {
     const char *name;
-    const char *usage; /* "recompute train CONFIG.yaml [key=value ...]" */
-    const char *about; /* what it does, what it answers, an example: shown by --help */
+    /* "recompute train CONFIG.yaml [key=value ...]" */
+    const char *usage;
+    /* what it does, what it answers, an example: shown by --help */
+    const char *about;
     const rc_option *options;
     size_t n_options;
     /* true: it runs kernels on a pool of threads (main.c sets how they wait). */

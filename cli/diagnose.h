@@ -18,7 +18,8 @@ typedef enum rc_job_role {
 typedef struct rc_job_file {
     const char *path;
     rc_job_role role;
-    bool is_base; /* of the run before the change */
+    /* of the run before the change */
+    bool is_base;
 } rc_job_file;
 
 typedef struct rc_job_files {

@@ -10,17 +10,22 @@ typedef enum rc_shell_truth { RC_SHELL_NO, RC_SHELL_MAYBE, RC_SHELL_YES } rc_she
 
 /* An if, case or loop that is open. */
 typedef struct rc_shell_branch {
-    char kind;              /* i, c or l */
-    rc_shell_truth runs;    /* the arm that is read */
-    rc_shell_truth earlier; /* one before it */
-    rc_shell_word subject;  /* of a case */
+    /* i, c or l */
+    char kind;
+    /* the arm that is read */
+    rc_shell_truth runs;
+    /* one before it */
+    rc_shell_truth earlier;
+    /* of a case */
+    rc_shell_word subject;
     bool awaits_pattern;
 } rc_shell_branch;
 
 /* A here-document whose lines follow. */
 typedef struct rc_shell_here {
     rc_shell_word end;
-    bool is_literal, strips_tabs; /* <<'END', <<-END */
+    /* <<'END', <<-END */
+    bool is_literal, strips_tabs;
 } rc_shell_here;
 
 typedef struct rc_shell_reader {
@@ -28,17 +33,26 @@ typedef struct rc_shell_reader {
     rc_arena *mem;
     rc_shell *shell;
     rc_shell_variable *buckets[RC_SHELL_BUCKETS];
-    size_t n_work;  /* bytes expanded and names compared so far: bounds hostile scripts */
-    size_t last_at; /* offset of the byte added last, for messages */
+    /* bytes expanded and names compared so far: bounds hostile scripts */
+    size_t n_work;
+    /* offset of the byte added last, for messages */
+    size_t last_at;
     rc_shell_branch branches[RC_SHELL_BRANCHES];
-    size_t n_branches;    /* open; only the outermost are remembered */
-    rc_shell_truth truth; /* of the list of commands so far */
-    char op;              /* & or | in front of the command being read: && or ||; else 0 */
-    bool is_negated;      /* behind ! */
-    bool is_in_test;      /* between [[ and ]] */
-    int depth;            /* of ${a:-${b:-...}} */
+    /* open; only the outermost are remembered */
+    size_t n_branches;
+    /* of the list of commands so far */
+    rc_shell_truth truth;
+    /* & or | in front of the command being read: && or ||; else 0 */
+    char op;
+    /* behind ! */
+    bool is_negated;
+    /* between [[ and ]] */
+    bool is_in_test;
+    /* of ${a:-${b:-...}} */
+    int depth;
     rc_shell_here here[RC_SHELL_HERE];
-    size_t n_here; /* begun on this line */
+    /* begun on this line */
+    size_t n_here;
 } rc_shell_reader;
 
 /* A text being read; `from` maps its bytes to offsets in the source, NULL is the source itself. */

@@ -19,10 +19,13 @@ typedef enum rc_flag_takes {
 } rc_flag_takes;
 
 typedef struct rc_flag {
-    const char *name; /* without the -- */
+    /* without the -- */
+    const char *name;
     rc_flag_takes takes;
-    const char *choices; /* words with a space between; "" where any value will do */
-    const char *instead; /* what took its place, when no parser of today knows it; else NULL */
+    /* words with a space between; "" where any value will do */
+    const char *choices;
+    /* what took its place, when no parser of today knows it; else NULL */
+    const char *instead;
 } rc_flag;
 
 /* The argument of that name, `n` bytes, in exactly that spelling; NULL when there is none. */

@@ -6,10 +6,13 @@
 
 /* Text whose every byte knows where in the source it was written. */
 typedef struct rc_shell_word {
-    const char *text;    /* NUL-terminated */
-    const int32_t *from; /* ~offset for a byte that is known only when the script runs */
+    /* NUL-terminated */
+    const char *text;
+    /* ~offset for a byte that is known only when the script runs */
+    const int32_t *from;
     size_t n_bytes;
-    bool is_unknown; /* has such bytes; they stand as written, or as one branch sets them */
+    /* has such bytes; they stand as written, or as one branch sets them */
+    bool is_unknown;
 } rc_shell_word;
 
 /* The offset in the source, of a byte of either kind. */
@@ -28,15 +31,19 @@ typedef struct rc_shell_words {
 
 typedef struct rc_shell_variable {
     const char *name;
-    rc_shell_words words; /* one for a plain variable */
+    /* one for a plain variable */
+    rc_shell_words words;
     bool is_array, is_exported;
-    struct rc_shell_variable *next_alike; /* in its hash bucket */
+    /* in its hash bucket */
+    struct rc_shell_variable *next_alike;
 } rc_shell_variable;
 
 typedef struct rc_shell {
-    rc_shell_words *commands; /* in order; words of redirections and assignments are left out */
+    /* in order; words of redirections and assignments are left out */
+    rc_shell_words *commands;
     size_t n_commands, n_commands_room;
-    rc_shell_variable **variables; /* in order of first assignment */
+    /* in order of first assignment */
+    rc_shell_variable **variables;
     size_t n_variables;
 } rc_shell;
 

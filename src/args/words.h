@@ -8,8 +8,10 @@ typedef struct rc_args_word {
     const char *text;
     size_t n_bytes;
     rc_where where;
-    bool is_unknown; /* part of it is known only when a script runs */
-    bool is_outside; /* all of it: "$@", $(date); it may be several words, or none */
+    /* part of it is known only when a script runs */
+    bool is_unknown;
+    /* all of it: "$@", $(date); it may be several words, or none */
+    bool is_outside;
 } rc_args_word;
 
 /* Adds `--name value ...` words to a map, names with underscores; a flag without a value is true,

@@ -16,9 +16,12 @@ rc_code rc_file_read(const char *path, int64_t max_bytes, rc_arena *mem, const c
 /* A regular file to be read anywhere in it, while whoever owns it may change it. What it had when it
  * was opened and has no more is an error; a mapping would end the process (SIGBUS). */
 typedef struct rc_in_file {
-    const char *path; /* borrowed */
-    int fd;           /* -1 when closed */
-    int64_t n_bytes;  /* when it was opened */
+    /* borrowed */
+    const char *path;
+    /* -1 when closed */
+    int fd;
+    /* when it was opened */
+    int64_t n_bytes;
 } rc_in_file;
 RC_MUST_CHECK
 rc_code rc_in_file_open(const char *path, rc_in_file *file, rc_error *err);
@@ -44,7 +47,8 @@ void rc_map_close(rc_map *map);
 typedef struct rc_out_file {
     FILE *to;
     char path[4096];
-    char tmp_path[4096]; /* empty: written to directly */
+    /* empty: written to directly */
+    char tmp_path[4096];
 } rc_out_file;
 RC_MUST_CHECK
 rc_code rc_out_file_open(const char *path, rc_out_file *file, rc_error *err);

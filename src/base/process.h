@@ -8,8 +8,10 @@
 #include <recompute/arena.h>
 
 typedef struct rc_process_memory {
-    int64_t now_bytes;  /* VmRSS: resident, files that are mapped included */
-    int64_t peak_bytes; /* VmHWM: the most it ever was, or since rc_process_forget_peak */
+    /* VmRSS: resident, files that are mapped included */
+    int64_t now_bytes;
+    /* VmHWM: the most it ever was, or since rc_process_forget_peak */
+    int64_t peak_bytes;
 } rc_process_memory;
 rc_process_memory rc_process_memory_read(rc_arena *tmp);
 

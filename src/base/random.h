@@ -18,7 +18,8 @@ enum { RC_RANDOM_LANES = 64 };
 
 typedef struct rc_random {
     uint64_t seed;
-    uint64_t draw; /* below 2^48 */
+    /* below 2^48 */
+    uint64_t draw;
     uint32_t id;
 } rc_random;
 

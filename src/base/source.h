@@ -11,9 +11,10 @@ typedef struct rc_source {
     const char *path;
     const char *bytes;
     size_t n_bytes;
-    size_t at;         /* cursor: an offset, */
-    size_t line_start; /* where its line begins, */
-    int line;          /* and that line's number from 1 */
+    /* cursor: an offset, where its line begins, and that line's number from 1 */
+    size_t at;
+    size_t line_start;
+    int line;
 } rc_source;
 
 /* Copies the bytes and refuses what no text format may hold: a NUL, or bytes that are no UTF-8.

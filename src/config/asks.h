@@ -17,10 +17,12 @@ typedef struct rc_asks {
 
 /* One setting that an input gives a value. */
 typedef struct rc_asked {
-    const char *key; /* "model.fp8", "--spec" */
+    /* "model.fp8", "--spec" */
+    const char *key;
     rc_where where;
     const rc_doc *node;
-    const rc_unknown_key *unknown; /* where it is no field of ours; else NULL */
+    /* where it is no field of ours; else NULL */
+    const rc_unknown_key *unknown;
 } rc_asked;
 
 /* The row of a field, of a key "section.name" of Bridge, of an argument "--some-name"; NULL: none. */

@@ -11,7 +11,8 @@ typedef struct rc_names {
         const char *name;
         int value;
     } * slots;
-    size_t n_room; /* a power of two */
+    /* a power of two */
+    size_t n_room;
 } rc_names;
 
 RC_MUST_CHECK

@@ -27,24 +27,35 @@ typedef struct rc_late {
 typedef struct rc_maker {
     rc_config *cfg;
     rc_arena *mem;
-    const rc_input *inputs; /* all of them, for interpolations */
+    /* all of them, for interpolations */
+    const rc_input *inputs;
     size_t n_inputs;
-    rc_origin_kind kind; /* of the input being read */
+    /* of the input being read */
+    rc_origin_kind kind;
 
-    rc_names keys;       /* "model.num_layers" to field; made on first use, as are the others */
-    rc_names prefixes;   /* "model" */
-    rc_names names;      /* "num_layers" to field */
-    rc_names flags;      /* "num_layers" of --num-layers to field */
-    rc_names aliases[3]; /* per dialect: name to its first row */
+    /* "model.num_layers" to field; made on first use, as are the others */
+    rc_names keys;
+    /* "model" */
+    rc_names prefixes;
+    /* "num_layers" to field */
+    rc_names names;
+    /* "num_layers" of --num-layers to field */
+    rc_names flags;
+    /* per dialect: name to its first row */
+    rc_names aliases[3];
 
     rc_late *late;
     size_t n_late, n_late_room;
-    rc_late *setup; /* rows that Bridge applies again when all is read */
+    /* rows that Bridge applies again when all is read */
+    rc_late *setup;
     size_t n_setup, n_setup_room;
-    const char *through; /* the row of `setup` that is being applied */
+    /* the row of `setup` that is being applied */
+    const char *through;
     size_t n_unknown_room;
-    size_t n_late_values; /* of cfg->unknown */
-    size_t n_unlisted;    /* arguments whose nearest was looked for */
+    /* of cfg->unknown */
+    size_t n_late_values;
+    /* arguments whose nearest was looked for */
+    size_t n_unlisted;
 } rc_maker;
 
 RC_MUST_CHECK

@@ -18,16 +18,22 @@ typedef enum diag_clue {
 typedef struct diag {
     const rc_job *job;
     rc_arena *mem;
-    const rc_oom *oom;         /* the message that decides, or NULL */
-    const rc_log_event *event; /* the event that decides where there is no such message */
-    const rc_check *check;     /* of the settings, or NULL */
-    const rc_finding *broken;  /* its first error, or NULL */
-    const rc_finding *open;    /* its first error that a recipe's values could still correct */
+    /* the message that decides, or NULL */
+    const rc_oom *oom;
+    /* the event that decides where there is no such message */
+    const rc_log_event *event;
+    /* of the settings, or NULL */
+    const rc_check *check;
+    /* its first error, or NULL */
+    const rc_finding *broken;
+    /* its first error that a recipe's values could still correct */
+    const rc_finding *open;
     rc_trainer framework;
     bool clues[CLUE_COUNT];
     rc_stage stage;
     unsigned frames;
-    bool is_decimal; /* the log speaks in units of 1e9 */
+    /* the log speaks in units of 1e9 */
+    bool is_decimal;
     bool is_worst_first_stage, is_worst_last_stage, is_same_stage;
 
     /* sizes, bytes */
@@ -35,7 +41,8 @@ typedef struct diag {
         outside;
     int64_t limit, room, private_bytes, worst, best, state, before, after, peak, peak_reserved;
     int64_t live, largest_block, unaccounted;
-    int64_t grown, grown_from, grown_to; /* steadily, over the steps of grown_rank */
+    /* steadily, over the steps of grown_rank */
+    int64_t grown, grown_from, grown_to;
     /* counts */
     int64_t pid, rank, gpu, worst_rank, best_rank, position, n_saved, n_replayed, exit, n_lines;
     int64_t iteration, mbs, mbs_half, tp_double, cp_double, layers_heavy, layers_quarter,

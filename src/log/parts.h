@@ -20,39 +20,53 @@ typedef struct log_context {
     uint64_t key;
     int64_t used_at;
     int rank;
-    bool is_open; /* frames were seen since the last message */
+    /* frames were seen since the last message */
+    bool is_open;
     rc_stage stage;
     int strength;
     unsigned frames;
-    unsigned recent[6]; /* bits of the innermost frames, a ring */
+    /* bits of the innermost frames, a ring */
+    unsigned recent[6];
     int n_frames;
-    char trace[LOG_NAME_BYTES * 2 + 8]; /* the frame that decided */
-    char code[LOG_NAME_BYTES * 2];      /* the last source line */
+    /* the frame that decided */
+    char trace[LOG_NAME_BYTES * 2 + 8];
+    /* the last source line */
+    char code[LOG_NAME_BYTES * 2];
 } log_context;
 
 /* One line, cleaned of colours and with its prefixes understood. */
 typedef struct log_line {
-    const char *text; /* not terminated */
+    /* not terminated */
+    const char *text;
     size_t n;
-    size_t body; /* where the text behind the prefixes begins */
-    size_t hit;  /* where the keyword begins */
+    /* where the text behind the prefixes begins */
+    size_t body;
+    /* where the keyword begins */
+    size_t hit;
     int64_t number;
     int rank, local_rank, gpu;
-    uint64_t key;        /* of the process: rank, pid or 0 */
-    const char *raw_end; /* where the next line begins in the buffer */
+    /* of the process: rank, pid or 0 */
+    uint64_t key;
+    /* where the next line begins in the buffer */
+    const char *raw_end;
 } log_line;
 
 struct rc_log_reader {
     rc_log *log;
     const char *name;
     int file_rank;
-    char *buffer;        /* LOG_BUFFER_BYTES + LOG_AHEAD_BYTES */
-    size_t n;            /* bytes in it */
-    const char *counted; /* newlines before this are in n_lines */
+    /* LOG_BUFFER_BYTES + LOG_AHEAD_BYTES */
+    char *buffer;
+    /* bytes in it */
+    size_t n;
+    /* newlines before this are in n_lines */
+    const char *counted;
     int64_t n_lines;
     int64_t tick;
-    bool is_boxed;    /* inside a rich traceback's frame of lines */
-    bool has_started; /* the buffer's first byte begins a line */
+    /* inside a rich traceback's frame of lines */
+    bool is_boxed;
+    /* the buffer's first byte begins a line */
+    bool has_started;
     log_scan scan;
     log_context contexts[LOG_CONTEXTS];
     char clean[LOG_LINE_BYTES + 64];

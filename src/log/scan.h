@@ -8,9 +8,12 @@
 enum { LOG_SCAN_MIN = 7 };
 
 typedef struct log_scan {
-    uint8_t shift[1 << 16];          /* of the last two bytes of the window; 0: look closer */
-    uint8_t bucket[1 << 16];         /* first row whose window ends in these bytes, + 1 */
-    uint8_t next[RC_LOG_KIND_COUNT]; /* the next such row, + 1 */
+    /* of the last two bytes of the window; 0: look closer */
+    uint8_t shift[1 << 16];
+    /* first row whose window ends in these bytes, + 1 */
+    uint8_t bucket[1 << 16];
+    /* the next such row, + 1 */
+    uint8_t next[RC_LOG_KIND_COUNT];
 } log_scan;
 
 typedef struct log_pattern {

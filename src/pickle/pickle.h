@@ -104,37 +104,45 @@ typedef struct rc_pickle_trace {
 } rc_pickle_trace;
 
 typedef struct rc_pickle {
-    rc_arena *mem; /* of the machine; names lie in the result's */
+    /* of the machine; names lie in the result's */
+    rc_arena *mem;
     rc_bump bump;
     rc_unpack *from;
     const char *path;
-    const rc_snapshot_sink *sink; /* may be NULL */
+    /* may be NULL */
+    const rc_snapshot_sink *sink;
     rc_error *err;
     rc_refusal refusal;
 
     /* the window: bytes at .. end are unread, `window_byte` is the file offset of buf[0] */
-    unsigned char *buf; /* [n_window] */
+    /* [n_window] */
+    unsigned char *buf;
     size_t n_window;
     const unsigned char *at, *end;
     int64_t window_byte;
-    int64_t total_bytes; /* -1 unknown */
+    /* -1 unknown */
+    int64_t total_bytes;
     bool is_end;
 
     rc_pv *stack;
     size_t n_stack, n_stack_room;
-    size_t marks[RC_PICKLE_MARKS]; /* index of the MARK in the stack */
+    /* index of the MARK in the stack */
+    size_t marks[RC_PICKLE_MARKS];
     size_t n_marks;
 
     rc_words memo;
-    size_t n_memo; /* distinct entries: the next MEMOIZE index */
+    /* distinct entries: the next MEMOIZE index */
+    size_t n_memo;
     rc_words objects;
     size_t n_objects;
     rc_pages boxes, boxed, big, pairs, traces, blocks;
 
     rc_snapshot_names *names;
-    uint32_t *frames; /* scratch: frame ids of a list */
+    /* scratch: frame ids of a list */
+    uint32_t *frames;
     size_t n_frames_room;
-    int64_t n_unknown_actions; /* of events given to the sink */
+    /* of events given to the sink */
+    int64_t n_unknown_actions;
 
     /* the short string last read: an event's "N/A" comes again and again */
     uint64_t last_text;

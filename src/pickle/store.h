@@ -14,9 +14,11 @@
 enum { RC_WORDS_PAGE_BITS = 12, RC_WORDS_PAGE = 1 << RC_WORDS_PAGE_BITS };
 typedef struct rc_words {
     rc_arena *mem;
-    uint32_t **page; /* [n_pages] */
+    /* [n_pages] */
+    uint32_t **page;
     size_t n_pages, n_room;
-    size_t n_ready; /* words 0 .. n_ready-1 can be written */
+    /* words 0 .. n_ready-1 can be written */
+    size_t n_ready;
 } rc_words;
 
 /* Makes words 0 .. n-1 readable; only the page of n-1 becomes writable. */
@@ -55,8 +57,10 @@ static inline void *rc_pages_at(const rc_pages *pages, size_t i)
 /* Open-addressed set of ids by hash. */
 typedef struct rc_id_set {
     rc_arena *mem;
-    uint32_t *id;   /* [n_room] 0 is empty */
-    uint32_t *hash; /* [n_room] */
+    /* [n_room] 0 is empty */
+    uint32_t *id;
+    /* [n_room] */
+    uint32_t *hash;
     size_t n, n_room;
 } rc_id_set;
 
@@ -75,9 +79,12 @@ struct rc_snapshot_names {
      * depends on it, for ids are given in the order of the file. */
     uint32_t seed;
     rc_bump bump;
-    rc_pages strings; /* of rc_snapshot_string */
-    rc_pages frames;  /* of rc_snapshot_frame */
-    rc_pages stacks;  /* of rc_snapshot_stack */
+    /* of rc_snapshot_string */
+    rc_pages strings;
+    /* of rc_snapshot_frame */
+    rc_pages frames;
+    /* of rc_snapshot_stack */
+    rc_pages stacks;
     rc_id_set string_set, frame_set, stack_set;
 };
 

@@ -39,24 +39,29 @@ typedef struct rc_file_tensor {
     rc_file_dtype dtype;
     int n_dims;
     int64_t dims[RC_TENSOR_MAX_DIMS];
-    const void *at; /* into the mapping, or what is to be written; may be unaligned when read */
+    /* into the mapping, or what is to be written; may be unaligned when read */
+    const void *at;
     int64_t n_bytes;
-    bool has_crc32; /* the file says what the data's CRC-32 was when it was written */
+    /* the file says what the data's CRC-32 was when it was written */
+    bool has_crc32;
     uint32_t crc32;
 } rc_file_tensor;
 
 typedef struct rc_safetensors {
     const char *path;
     rc_map map;
-    rc_file_tensor *at; /* in the order of the data */
+    /* in the order of the data */
+    rc_file_tensor *at;
     size_t n;
-    size_t n_checked; /* with a checksum: all, or none in files of others and older ones */
+    /* with a checksum: all, or none in files of others and older ones */
+    size_t n_checked;
 } rc_safetensors;
 
 /* What a file was when it was written. */
 typedef struct rc_file_seal {
     int64_t n_bytes;
-    uint32_t crc32; /* of all its bytes */
+    /* of all its bytes */
+    uint32_t crc32;
 } rc_file_seal;
 
 /**
@@ -97,7 +102,8 @@ typedef struct rc_pair {
 typedef struct rc_file_content {
     const rc_file_tensor *tensors;
     size_t n_tensors;
-    const rc_pair *metadata; /* may be NULL with n_metadata 0 */
+    /* may be NULL with n_metadata 0 */
+    const rc_pair *metadata;
     size_t n_metadata;
 } rc_file_content;
 

@@ -15,15 +15,24 @@
 #include <recompute/read.h>
 
 typedef struct rc_tokens {
-    const char *path;    /* as the user wrote it */
-    bool is_text;        /* one sequence: the bytes and RC_TEXT_EOD */
-    rc_in_file data;     /* the .bin, or the text */
-    rc_in_file index;    /* the .idx; closed for text */
-    int32_t *lengths;    /* .idx: tokens of each sequence */
-    int64_t n_sequences; /* what Megatron's GPT dataset calls documents */
-    int64_t n_tokens;    /* of all sequences */
-    int dtype;           /* .idx: the code of the token type */
-    int64_t elem_bytes;  /* .idx: bytes of a token */
+    /* as the user wrote it */
+    const char *path;
+    /* one sequence: the bytes and RC_TEXT_EOD */
+    bool is_text;
+    /* the .bin, or the text */
+    rc_in_file data;
+    /* the .idx; closed for text */
+    rc_in_file index;
+    /* .idx: tokens of each sequence */
+    int32_t *lengths;
+    /* what Megatron's GPT dataset calls documents */
+    int64_t n_sequences;
+    /* of all sequences */
+    int64_t n_tokens;
+    /* .idx: the code of the token type */
+    int dtype;
+    /* .idx: bytes of a token */
+    int64_t elem_bytes;
 } rc_tokens;
 
 /**

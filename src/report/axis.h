@@ -5,9 +5,12 @@
 #include <recompute/table.h>
 
 typedef struct rc_axis {
-    double low, high; /* what the axis spans, both ends at ticks */
-    double step;      /* between ticks */
-    double from, to;  /* pixels of low and high */
+    /* what the axis spans, both ends at ticks */
+    double low, high;
+    /* between ticks */
+    double step;
+    /* pixels of low and high */
+    double from, to;
     rc_unit unit;
 } rc_axis;
 

@@ -6,19 +6,23 @@
 
 /* Facts of frames and stacks, each worked out when it is first met. */
 typedef struct rc_frame_facts {
-    uint32_t labels; /* bit per row of snapshot_labels.def */
+    /* bit per row of snapshot_labels.def */
+    uint32_t labels;
     uint32_t flags;
 } rc_frame_facts;
 
 typedef struct rc_stack_facts {
-    unsigned char label; /* index for rc_snapshot_label_name */
-    unsigned char phase; /* rc_snapshot_phase */
+    /* index for rc_snapshot_label_name */
+    unsigned char label;
+    /* rc_snapshot_phase */
+    unsigned char phase;
 } rc_stack_facts;
 
 struct rc_frame_book {
     rc_arena *mem;
     rc_frame_facts *frames;
-    size_t n_frames, n_frames_room; /* frames 1 .. n_frames-1 are known */
+    /* frames 1 .. n_frames-1 are known */
+    size_t n_frames, n_frames_room;
     rc_stack_facts *stacks;
     size_t n_stacks, n_stacks_room;
 };

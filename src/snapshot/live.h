@@ -5,17 +5,21 @@
 #include <recompute/snapshot.h>
 
 typedef struct rc_live_slot {
-    uint32_t hash, index; /* index 0: free */
+    /* index 0: free */
+    uint32_t hash, index;
 } rc_live_slot;
 
 typedef struct rc_live {
     rc_arena *mem;
-    rc_live_entry *at; /* [1 .. n_used) those whose number is not 0 are live */
+    /* [1 .. n_used) those whose number is not 0 are live */
+    rc_live_entry *at;
     size_t n, n_used, n_room;
-    uint32_t first_free; /* entry, 0 for none; the next one is its `stack` */
+    /* entry, 0 for none; the next one is its `stack` */
+    uint32_t first_free;
     rc_live_slot *slots;
     size_t n_slots;
-    int shift; /* 32 - log2(n_slots) */
+    /* 32 - log2(n_slots) */
+    int shift;
     uint64_t seed;
 } rc_live;
 

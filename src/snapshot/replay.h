@@ -22,14 +22,16 @@ typedef struct rc_trace_replay {
     int64_t n_events, n_actions[RC_ACTION_COUNT];
     bool has_time, is_moment_due;
     int64_t first_us, last_us;
-    int64_t net_bytes;          /* requested: allocated less freed since the start */
-    int64_t reserved_net_bytes; /* segments made less segments given back */
+    /* requested: allocated less freed since the start */
+    int64_t net_bytes;
+    /* segments made less segments given back */
+    int64_t reserved_net_bytes;
     int64_t peak_reserved_net_bytes, peak_reserved_index;
     int64_t alloc_bytes;
     rc_label_traffic traffic[RC_SNAPSHOT_LABEL_COUNT];
     int64_t n_unmatched_frees, unmatched_bytes, n_double_allocs, n_backward_times;
-    int64_t
-        burst_bytes; /* segments given back since the last other event: the cache before an OOM */
+    /* segments given back since the last other event: the cache before an OOM */
+    int64_t burst_bytes;
     rc_marker peak, moment, oom;
 } rc_trace_replay;
 
@@ -44,11 +46,15 @@ enum { RC_OOMS_KEPT = 256 };
 typedef struct rc_replay {
     rc_arena *mem;
     rc_frame_book *book;
-    const rc_moment *moment;        /* may be NULL */
-    const rc_snapshot_watch *watch; /* may be NULL */
-    rc_trace_replay **traces;       /* by trace number */
+    /* may be NULL */
+    const rc_moment *moment;
+    /* may be NULL */
+    const rc_snapshot_watch *watch;
+    /* by trace number */
+    rc_trace_replay **traces;
     size_t n_traces, n_room;
-    rc_oom_event ooms[RC_OOMS_KEPT]; /* a ring: event k of the file at k mod RC_OOMS_KEPT */
+    /* a ring: event k of the file at k mod RC_OOMS_KEPT */
+    rc_oom_event ooms[RC_OOMS_KEPT];
     int64_t n_ooms;
 } rc_replay;
 

@@ -7,9 +7,12 @@
 /* Seconds of cores since some moment in the past; NAN where the system does not tell. */
 typedef struct rc_machine_look {
     double at, n_cores;
-    double own;    /* of this process and its children that ended */
-    double busy;   /* of everyone */
-    double waited; /* this process's threads */
+    /* of this process and its children that ended */
+    double own;
+    /* of everyone */
+    double busy;
+    /* this process's threads */
+    double waited;
     double stolen, throttled;
 } rc_machine_look;
 

@@ -14,7 +14,8 @@ typedef struct rc_process_result {
     rc_process_end end;
     int status;
     double seconds;
-    double cpu_seconds; /* of all its processes that were waited for; NAN unknown */
+    /* of all its processes that were waited for; NAN unknown */
+    double cpu_seconds;
 } rc_process_result;
 
 /**

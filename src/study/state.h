@@ -17,7 +17,8 @@ typedef struct rc_study_run {
 
 typedef struct rc_study_state {
     const char *path;
-    rc_study_run *runs; /* [n_runs], in the order they are run */
+    /* [n_runs], in the order they are run */
+    rc_study_run *runs;
     size_t n_runs;
 } rc_study_state;
 

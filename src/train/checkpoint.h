@@ -16,8 +16,10 @@
 /* When a run evaluates, and from where on that was so: the settings may change on resume, the
  * samples counted before stay counted. */
 typedef struct rc_valid_plan {
-    int64_t interval, n_batch_samples; /* steps between evaluations, samples of one; 0: never */
-    int64_t n_steps;                   /* of the run; after the last it evaluates too */
+    /* steps between evaluations, samples of one; 0: never */
+    int64_t interval, n_batch_samples;
+    /* of the run; after the last it evaluates too */
+    int64_t n_steps;
     int64_t from_iteration, from_samples;
 } rc_valid_plan;
 
@@ -26,15 +28,18 @@ int64_t rc_valid_plan_count(const rc_valid_plan *plan, int64_t iteration);
 
 /* One setting that the rest of the run depends on. */
 typedef struct rc_same {
-    const char *key, *value; /* as text */
+    /* as text */
+    const char *key, *value;
     /* What a checkpoint had that does not name it, being older than the setting; NULL: it differs. */
     const char *if_absent;
 } rc_same;
 
 typedef struct rc_state {
     int64_t iteration;
-    int64_t n_train_samples, n_valid_samples; /* consumed */
-    int64_t n_global;                         /* samples of a step */
+    /* consumed */
+    int64_t n_train_samples, n_valid_samples;
+    /* samples of a step */
+    int64_t n_global;
     rc_valid_plan valid;
     /* Compared one by one on resume. */
     const rc_same *identity;
@@ -42,15 +47,19 @@ typedef struct rc_state {
     /* Settings that may change, and with them the order of sums: a difference is told. */
     const rc_pair *order;
     size_t n_order;
-    const char *differs; /* "engine.threads was 2 and is 1"; NULL where nothing does */
-    bool is_unsealed;    /* read from an older version's checkpoint, which has no checksums */
+    /* "engine.threads was 2 and is 1"; NULL where nothing does */
+    const char *differs;
+    /* read from an older version's checkpoint, which has no checksums */
+    bool is_unsealed;
 } rc_state;
 
 /* What a checkpoint carries. */
 typedef struct rc_checkpoint {
-    const rc_weight *weights, *moments; /* of each weight the first moment, then the second */
+    /* of each weight the first moment, then the second */
+    const rc_weight *weights, *moments;
     size_t n_weights, n_moments;
-    int n_threads; /* that look for what is not finite, and compute checksums */
+    /* that look for what is not finite, and compute checksums */
+    int n_threads;
 } rc_checkpoint;
 
 /**

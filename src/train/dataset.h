@@ -24,15 +24,19 @@ typedef enum rc_split {
 typedef struct rc_range {
     size_t file;
     int64_t first_sequence, n_sequences;
-    int64_t first_token, n_tokens; /* text only */
+    /* text only */
+    int64_t first_token, n_tokens;
 } rc_range;
 
 typedef struct rc_corpus {
     rc_tokens *files;
     size_t n_files;
-    bool is_text;  /* all files are text; text and indexed files do not mix */
-    int64_t vocab; /* tokens are below it */
-    int64_t eod;   /* the token that ends a document; -1 where unknown */
+    /* all files are text; text and indexed files do not mix */
+    bool is_text;
+    /* tokens are below it */
+    int64_t vocab;
+    /* the token that ends a document; -1 where unknown */
+    int64_t eod;
     /* [n_files] ranges of each split; n_documents and n_tokens of the split */
     rc_range *ranges[RC_SPLIT_COUNT];
     int64_t n_documents[RC_SPLIT_COUNT];
@@ -66,17 +70,25 @@ typedef struct rc_dataset {
     int64_t s;
     bool is_eod_masked;
     uint32_t seed;
-    int64_t n_epochs;             /* passes over the documents that the wanted samples take */
-    bool has_separate_last_epoch; /* the last pass is shuffled by itself */
-    bool is_keyed;                /* samples are ordered by a key */
-    int64_t n_documents;          /* of all epochs */
-    int64_t n_samples;            /* of all epochs; at least what was wanted */
-    int64_t n_first; /* of these, those that are shuffled together; then the last pass's */
+    /* passes over the documents that the wanted samples take */
+    int64_t n_epochs;
+    /* the last pass is shuffled by itself */
+    bool has_separate_last_epoch;
+    /* samples are ordered by a key */
+    bool is_keyed;
+    /* of all epochs */
+    int64_t n_documents;
+    /* of all epochs; at least what was wanted */
+    int64_t n_samples;
+    /* of these, those that are shuffled together; then the last pass's */
+    int64_t n_first;
     /* set by rc_dataset_order */
-    int32_t *document_index; /* [n_documents] */
+    /* [n_documents] */
+    int32_t *document_index;
     /* [n_documents / RC_START_EVERY + 1]: tokens of the row before each such */
     int64_t *document_start;
-    rc_order order[2]; /* of the first n_first samples, and of those after them */
+    /* of the first n_first samples, and of those after them */
+    rc_order order[2];
 } rc_dataset;
 enum { RC_START_EVERY = 16 };
 
@@ -85,7 +97,8 @@ typedef struct rc_dataset_want {
     rc_split split;
     int64_t s;
     int64_t n_samples;
-    int64_t seed; /* 0 to 2^32-1 */
+    /* 0 to 2^32-1 */
+    int64_t seed;
     bool is_eod_masked;
 } rc_dataset_want;
 

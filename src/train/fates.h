@@ -13,7 +13,8 @@ typedef enum rc_fate_kind {
 
 /* A row of fates.def. */
 typedef struct rc_fate {
-    rc_ask ask; /* first: fates are looked up as asks */
+    /* first: fates are looked up as asks */
+    rc_ask ask;
     rc_fate_kind kind;
 } rc_fate;
 

@@ -25,9 +25,12 @@ enum { RC_LIBRARY_FILES_BYTES = 32 << 20 };
 
 /* One limit and what is left of it. */
 typedef struct rc_limit {
-    const char *name; /* in words */
-    const char *file; /* where it stands; NULL for a limit of this process */
-    int64_t bytes;    /* the limit */
+    /* in words */
+    const char *name;
+    /* where it stands; NULL for a limit of this process */
+    const char *file;
+    /* the limit */
+    int64_t bytes;
     /* What this process may still take; below 0 where the limit is passed already. */
     int64_t free_bytes;
     rc_limit_counts counts;

@@ -22,9 +22,12 @@ typedef enum rc_wsd_style {
 /* Lengths are in samples, as Megatron counts them: steps times the global batch size. */
 typedef struct rc_lr {
     double init, max, min;
-    double n_warmup_samples; /* a fraction of the decay may give a half sample */
-    int64_t n_decay_samples; /* from the first step on, warm-up included */
-    int64_t n_wsd_samples;   /* the last phase of WSD */
+    /* a fraction of the decay may give a half sample */
+    double n_warmup_samples;
+    /* from the first step on, warm-up included */
+    int64_t n_decay_samples;
+    /* the last phase of WSD */
+    int64_t n_wsd_samples;
     rc_lr_style style;
     rc_wsd_style wsd_style;
 } rc_lr;

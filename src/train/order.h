@@ -11,10 +11,14 @@
 #include <recompute/arena.h>
 
 typedef struct rc_order {
-    int64_t n;      /* of what is shuffled */
-    int64_t n_kept; /* entries that may be asked for: the first ones */
-    int64_t *at;    /* NULL by key */
-    bool is_keyed;  /* each entry is computed when it is asked for */
+    /* of what is shuffled */
+    int64_t n;
+    /* entries that may be asked for: the first ones */
+    int64_t n_kept;
+    /* NULL by key */
+    int64_t *at;
+    /* each entry is computed when it is asked for */
+    bool is_keyed;
     uint32_t key[2];
 } rc_order;
 

@@ -7,14 +7,21 @@
 /* The settings of the loop with every null resolved. */
 typedef struct rc_train_settings {
     int64_t n_steps;
-    int64_t b;        /* samples of a micro-batch */
-    int64_t n_global; /* samples of a step */
-    int64_t n_micro;  /* micro-batches of a step */
+    /* samples of a micro-batch */
+    int64_t b;
+    /* samples of a step */
+    int64_t n_global;
+    /* micro-batches of a step */
+    int64_t n_micro;
     int64_t s;
-    int64_t seed;                         /* weights and dropout */
-    int64_t data_seed;                    /* order of the data */
-    int64_t eval_interval, eval_iters;    /* 0: never */
-    int64_t save_interval, exit_interval; /* 0: never */
+    /* weights and dropout */
+    int64_t seed;
+    /* order of the data */
+    int64_t data_seed;
+    /* 0: never */
+    int64_t eval_interval, eval_iters;
+    /* 0: never */
+    int64_t save_interval, exit_interval;
     int64_t log_interval;
     int n_threads;
 } rc_train_settings;

@@ -19,23 +19,30 @@ struct rc_training {
     rc_lr lr;
 
     rc_passes passes;
-    int64_t budget_bytes; /* 0 without one */
+    /* 0 without one */
+    int64_t budget_bytes;
 
     rc_corpus *corpus;
     rc_dataset *train;
-    rc_dataset *valid;                      /* NULL: nothing is evaluated */
-    int64_t n_train_wanted, n_valid_wanted; /* samples of the whole run */
+    /* NULL: nothing is evaluated */
+    rc_dataset *valid;
+    /* samples of the whole run */
+    int64_t n_train_wanted, n_valid_wanted;
 
-    bool is_function_told; /* by a file beside the weights that it starts from */
-    rc_run *run;           /* from the first step on */
+    /* by a file beside the weights that it starts from */
+    bool is_function_told;
+    /* from the first step on */
+    rc_run *run;
     rc_weight *weights, *moments;
     size_t n_weights, n_moments;
     rc_state state;
     /* The checkpoint of this run that checkpoint.save holds: its iteration, -1 without one. */
     int64_t saved_at;
     const char *saved_path;
-    int save_lock;             /* on that folder; -1 without one */
-    int32_t *tokens, *targets; /* [b*s] of one micro-batch */
+    /* on that folder; -1 without one */
+    int save_lock;
+    /* [b*s] of one micro-batch */
+    int32_t *tokens, *targets;
 };
 
 /* Puts the data in order for the rest of the run, from the state on. */

@@ -11,19 +11,22 @@ enum { RC_WEIGHT_MAX_DIMS = 4 };
 
 /* One named array in memory: a parameter, or a moment of its optimizer. */
 typedef struct rc_weight {
-    const char *name; /* Megatron's: "decoder.layers.0.mlp.linear_fc1.weight" */
+    /* Megatron's: "decoder.layers.0.mlp.linear_fc1.weight" */
+    const char *name;
     rc_dtype dtype;
     int n_dims;
     int64_t dims[RC_WEIGHT_MAX_DIMS];
     void *at;
-    int64_t n_padding; /* elements at the end that only pad: 0, and no part of the model */
+    /* elements at the end that only pad: 0, and no part of the model */
+    int64_t n_padding;
 } rc_weight;
 
 /* How a list of weights is read or written. */
 typedef struct rc_weights_io {
     const rc_weight *at;
     size_t n;
-    bool is_moments; /* first and second moments in turn */
+    /* first and second moments in turn */
+    bool is_moments;
     int n_threads;
 } rc_weights_io;
 
