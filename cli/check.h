@@ -10,20 +10,27 @@
 
 /* One configuration under check. */
 typedef struct rc_subject {
-    const char *path; /* as named on the command line, or "command line" */
+    /* as named on the command line, or "command line" */
+    const char *path;
     const rc_config *cfg;
     rc_check *check;
     rc_check_options options;
-    bool has_target;        /* options.target is asked for; else the kind of input decides */
-    const char *unreadable; /* why, and then there is no cfg; else NULL */
-    rc_where where;         /* of what cannot be read */
+    /* options.target is asked for; else the kind of input decides */
+    bool has_target;
+    /* why, and then there is no cfg; else NULL */
+    const char *unreadable;
+    /* of what cannot be read */
+    rc_where where;
 } rc_subject;
 
 /* How results are shown. */
 typedef struct rc_check_show {
-    bool has_notes;   /* print notes too */
-    bool is_strict;   /* warnings count as errors */
-    bool has_origins; /* and every value that is set, with its source */
+    /* print notes too */
+    bool has_notes;
+    /* warnings count as errors */
+    bool is_strict;
+    /* and every value that is set, with its source */
+    bool has_origins;
     bool has_colour;
 } rc_check_show;
 
@@ -65,21 +72,26 @@ rc_code rc_check_jsonl(const char *path, const rc_check_options *options, FILE *
 typedef struct rc_check_inputs {
     rc_input *at;
     size_t n;
-    const rc_doc *file; /* the one that --write edits, or NULL */
+    /* the one that --write edits, or NULL */
+    const rc_doc *file;
 } rc_check_inputs;
 
 /* What the words of the command line ask for. */
 typedef struct rc_check_plan {
-    const char *
-        *paths; /* each a configuration of its own; "command line" when none was named */
+    /* each a configuration of its own; "command line" when none was named */
+    const char **paths;
     size_t n_paths, n_room;
-    rc_input *presets; /* --model: below every file */
+    /* --model: below every file */
+    rc_input *presets;
     size_t n_presets;
-    rc_input *with; /* --with: on top of every file */
+    /* --with: on top of every file */
+    rc_input *with;
     size_t n_with;
-    rc_input *settings; /* arguments and overrides: on top of all */
+    /* arguments and overrides: on top of all */
+    rc_input *settings;
     size_t n_settings;
-    bool has_no_file; /* the one path is "command line" */
+    /* the one path is "command line" */
+    bool has_no_file;
 } rc_check_plan;
 
 RC_MUST_CHECK

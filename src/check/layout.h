@@ -17,11 +17,14 @@ typedef enum rc_stage_layer {
 } rc_stage_layer;
 
 typedef struct rc_pipeline_layout {
-    rc_stage_layer *layers; /* in order */
+    /* in order */
+    rc_stage_layer *layers;
     size_t n_layers;
-    size_t *stage_starts; /* [n_stages + 1] offsets into layers */
+    /* [n_stages + 1] offsets into layers */
+    size_t *stage_starts;
     size_t n_stages, n_room, n_stage_room;
-    size_t n_rows; /* stages seen, their names not looked up yet; 0 where rows are no lists */
+    /* stages seen, their names not looked up yet; 0 where rows are no lists */
+    size_t n_rows;
 } rc_pipeline_layout;
 /* false: it cannot be read (or memory is out: checking->code) */
 bool rc_pipeline_layout_read(rc_checking *checking, const rc_doc *doc,

@@ -13,21 +13,35 @@
 
 /* Symbols are those of docs/shapes.md; 0 where the configuration does not say. */
 typedef struct rc_sizes {
-    double t, p, v, c, ep, et;         /* parallel sizes; et: tensor-parallel size of experts */
-    double n_tokens;                   /* N, of a micro-batch */
-    double n_outer;                    /* n */
-    double sequence;                   /* S */
-    double h, f, glu;                  /* glu: 2 with a gate, else 1 */
-    double heads, groups, a, g, d, dv; /* heads, groups: a/t and g/t, at least 1 */
-    double q_rank, kv_rank, qk_dim, r_dim; /* MLA */
+    /* parallel sizes; et: tensor-parallel size of experts */
+    double t, p, v, c, ep, et;
+    /* N, of a micro-batch */
+    double n_tokens;
+    /* n */
+    double n_outer;
+    /* S */
+    double sequence;
+    /* glu: 2 with a gate, else 1 */
+    double h, f, glu;
+    /* heads, groups: a/t and g/t, at least 1 */
+    double heads, groups, a, g, d, dv;
+    /* MLA */
+    double q_rank, kv_rank, qk_dim, r_dim;
     double vocab;
-    double experts, k, fe, fs, latent, moe_width; /* moe_width: h, or the latent size */
-    double moe_share;                             /* of the layers */
-    double chunk;       /* layers of a model chunk; 0 where chunks differ */
-    double first, last; /* layers of the first and last stage, on average of a layout */
-    double n_micro;     /* micro-batches of a step; 0 unknown */
-    double n_plain;     /* micro-batches the first stage holds under plain 1F1B */
-    double n_held;      /* and under this schedule: chunks count as their share */
+    /* moe_width: h, or the latent size */
+    double experts, k, fe, fs, latent, moe_width;
+    /* of the layers */
+    double moe_share;
+    /* layers of a model chunk; 0 where chunks differ */
+    double chunk;
+    /* layers of the first and last stage, on average of a layout */
+    double first, last;
+    /* micro-batches of a step; 0 unknown */
+    double n_micro;
+    /* micro-batches the first stage holds under plain 1F1B */
+    double n_plain;
+    /* and under this schedule: chunks count as their share */
+    double n_held;
 } rc_sizes;
 
 void rc_sizes_find(rc_checking *checking, rc_sizes *out);
