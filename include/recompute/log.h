@@ -285,7 +285,8 @@ RC_API rc_code rc_log_make(rc_arena *mem, rc_log **out, rc_error *err);
  * Reads one file into `log`, adding to what earlier files said.
  *
  * takes   path    plain, gzip or zstd; "-" is standard input
- * errors  RC_E_IO when the file cannot be read; nothing in the bytes is an error
+ * errors  RC_E_IO when the file cannot be read, RC_E_INPUT for an empty path; nothing in the bytes is an
+ *         error
  * memory  one buffer of about 2 MiB plus the bounded facts
  * cost    one pass; a search for keywords, then patterns on the lines that hold one
  */
