@@ -4,6 +4,8 @@
 #include <recompute/passes.h>
 #include <recompute/read.h>
 
+#include "schedule/outline.h"
+
 #include <string.h>
 
 enum { MOST_WORDS = 12 };
@@ -135,6 +137,26 @@ static void a_buffer_has_the_dtype_and_the_category_of_its_role(void **state)
     rc_arena_close(mem);
 }
 
+/* The planner prices a setting without its schedule; both add up the same buffers. */
+static void an_outline_counts_the_same_state(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_error err = {0};
+        rc_passes passes;
+        rc_outliner *outliner;
+        rc_outline outline;
+        rc_arena *mem = rc_arena_open();
+        assert_ok(make(cases[i].words, cases[i].profile, mem, &passes, &err));
+        assert_ok(rc_outliner_open(passes.graph, 1, mem, &outliner, &err));
+        assert_ok(rc_outline_make(outliner, &passes.schedule->setting, &outline, &err));
+        if (outline.bound_bytes != passes.schedule->bound_bytes)
+            fail_msg("%s: %lld bytes, scheduled are %lld", cases[i].words,
+                     (long long)outline.bound_bytes, (long long)passes.schedule->bound_bytes);
+        rc_arena_close(mem);
+    }
+}
+
 static void an_optimizer_or_dtype_that_is_not_known_is_refused(void **state)
 {
     static const struct {
@@ -168,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(model_state_is_what_the_optimizer_holds),
         cmocka_unit_test(a_buffer_has_the_dtype_and_the_category_of_its_role),
+        cmocka_unit_test(an_outline_counts_the_same_state),
         cmocka_unit_test(an_optimizer_or_dtype_that_is_not_known_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
