@@ -149,15 +149,18 @@ static bool is_it(const rc_config *cfg, const char *word, const rc_doc *node)
 
 bool rc_ask_is_neutral(const rc_config *cfg, const rc_ask *row, const rc_doc *node)
 {
-    char word[64];
-    for (const char *at = row->neutral; *at;) {
-        size_t n = strcspn(at, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, at);
-        if (node ? is_it(cfg, word, node) : strcmp(word, "null") == 0)
+    for (const char *const *word = row->neutral; *word; word++)
+        if (node ? is_it(cfg, *word, node) : strcmp(*word, "null") == 0)
             return true;
-        at += n + strspn(at + n, " ");
-    }
     return false;
+}
+
+rc_code rc_ask_show_neutral(const rc_ask *row, rc_arena *mem, const char **out, rc_error *err)
+{
+    *out = "";
+    for (const char *const *word = row->neutral; *word; word++)
+        RC_TRY(rc_arena_printf(mem, out, err, "%s%s%s", *out, **out ? " " : "", *word));
+    return RC_OK;
 }
 
 /* --- what is asked for */

@@ -6,8 +6,15 @@
 
 /* How a row of fates.def and of graph_lacks.def begins; their comments say what stands in it. */
 typedef struct rc_ask {
-    const char *key, *neutral, *words;
+    const char *key;
+    /* ends with NULL */
+    const char *const *neutral;
+    const char *words;
 } rc_ask;
+
+/* The neutral values of a row, at file scope. */
+#define RC_ASK_IS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define RC_ASK_NEVER ((const char *const[]){NULL})
 
 /* A table of rows that begin with an rc_ask. */
 typedef struct rc_asks {
@@ -31,6 +38,11 @@ const rc_ask *rc_asks_of_key(const rc_asks *table, const char *path);
 const rc_ask *rc_asks_of_argument(const rc_asks *table, const char *argument);
 /* The row of a key that is no field: an argument too where it has no section. */
 const rc_ask *rc_asks_of_unknown(const rc_asks *table, const rc_unknown_key *key);
+
+/* The neutral values in one cell, parted by spaces.
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+rc_code rc_ask_show_neutral(const rc_ask *row, rc_arena *mem, const char **out, rc_error *err);
 
 /* Does a value ask for what is done anyway? `node` NULL is null. */
 bool rc_ask_is_neutral(const rc_config *cfg, const rc_ask *row, const rc_doc *node);

@@ -10,12 +10,16 @@
 
 #include <string.h>
 
+#define IS RC_ASK_IS
+#define NEVER RC_ASK_NEVER
 static const rc_lack lacks[] = {
 #define RC_LACK(key, neutral, engine, te, local, words)                                        \
     {{key, neutral, words}, {RC_LACK_##engine, RC_LACK_##te, RC_LACK_##local}},
 #include "defs/graph_lacks.def"
 #undef RC_LACK
 };
+#undef IS
+#undef NEVER
 enum { N_LACKS = sizeof lacks / sizeof *lacks };
 
 const rc_lack *rc_lack_list(size_t *n)
@@ -65,9 +69,11 @@ rc_code rc_graph_lacks_table(rc_arena *mem, rc_table **out, rc_error *err)
                          columns, 6, out, err));
     for (size_t i = 0; i < N_LACKS; i++) {
         rc_cell *row;
+        const char *neutral;
+        RC_TRY(rc_ask_show_neutral(&lacks[i].ask, mem, &neutral, err));
         RC_TRY(rc_table_add_row(*out, &row, err));
         row[0] = rc_cell_text(lacks[i].ask.key);
-        row[1] = rc_cell_text(lacks[i].ask.neutral);
+        row[1] = rc_cell_text(neutral);
         for (int k = 0; k < RC_PROFILE_COUNT; k++)
             row[2 + k] = rc_cell_text(cells[lacks[i].of[k]]);
         row[2 + RC_PROFILE_COUNT] = rc_cell_text(lacks[i].ask.words);

@@ -16,11 +16,15 @@
 
 #include <string.h>
 
+#define IS RC_ASK_IS
+#define NEVER RC_ASK_NEVER
 static const rc_fate fates[] = {
 #define RC_FATE(key, kind, neutral, words) {{key, neutral, words}, RC_FATE_##kind},
 #include "defs/fates.def"
 #undef RC_FATE
 };
+#undef IS
+#undef NEVER
 enum { N_FATES = sizeof fates / sizeof *fates };
 
 static const rc_asks table = {fates, N_FATES, sizeof *fates};
@@ -129,10 +133,12 @@ rc_code rc_fates_table(rc_arena *mem, rc_table **out, rc_error *err)
                          err));
     for (size_t i = 0; i < N_FATES; i++) {
         rc_cell *row;
+        const char *neutral;
+        RC_TRY(rc_ask_show_neutral(&fates[i].ask, mem, &neutral, err));
         RC_TRY(rc_table_add_row(*out, &row, err));
         row[0] = rc_cell_text(fates[i].ask.key);
         row[1] = rc_cell_text(kinds[fates[i].kind]);
-        row[2] = rc_cell_text(fates[i].ask.neutral);
+        row[2] = rc_cell_text(neutral);
         row[3] = rc_cell_text(fates[i].ask.words);
     }
     return RC_OK;

@@ -228,17 +228,24 @@ static inline bool is_no_field(const rc_flag *flag, rc_arena *mem)
            cfg->unknown[0].fault == RC_KEY_LISTED;
 }
 
+static inline bool has_neutral(const rc_ask *row, const char *value)
+{
+    for (const char *const *word = row->neutral; *word; word++)
+        if (strcmp(*word, value) == 0)
+            return true;
+    return false;
+}
+
 /* A value of the right type for that key that is none of the neutral ones. */
 static inline const char *other_value(const rc_ask *row)
 {
-    const char *first = row->neutral;
     for (int i = 0; i < RC_FIELD_COUNT; i++) {
         const rc_field_facts *facts = rc_field_find((rc_field)i);
         if (strcmp(rc_field_key((rc_field)i), row->key) != 0)
             continue;
         switch (facts->type) {
         case RC_FIELD_TYPE_BOOL:
-            return strcmp(first, "true") == 0 ? "false" : "true";
+            return has_neutral(row, "true") ? "false" : "true";
         case RC_FIELD_TYPE_INT:
             return "7";
         case RC_FIELD_TYPE_REAL:
@@ -251,7 +258,7 @@ static inline const char *other_value(const rc_ask *row)
             return "strange";
         }
     }
-    return strcmp(first, "true") == 0 ? "false" : strstr(first, "false") ? "true" : "strange";
+    return has_neutral(row, "true") ? "false" : has_neutral(row, "false") ? "true" : "strange";
 }
 
 #endif

@@ -13,11 +13,11 @@ static void the_tables_are_sound(void **state)
         const rc_ask *row = rules[i].ask;
         if (!*row->key || !*row->words)
             fail_msg("row %zu (%s) has no key or no words", i, row->key);
-        if (*row->neutral && rules[i].kind != RC_FATE_REFUSED && !rules[i].is_lack)
+        if (row->neutral[0] && rules[i].kind != RC_FATE_REFUSED && !rules[i].is_lack)
             fail_msg("%s: only what is refused has neutral values", row->key);
-        const char *field = strchr(row->neutral, '=');
-        if (field && rc_field_find_name(field + 1) == RC_FIELD_COUNT)
-            fail_msg("%s: %s is no field", row->key, field);
+        for (const char *const *word = row->neutral; *word; word++)
+            if (**word == '=' && rc_field_find_name(*word + 1) == RC_FIELD_COUNT)
+                fail_msg("%s: %s is no field", row->key, *word);
         for (size_t k = 0; k < i; k++)
             if (strcmp(row->key, rules[k].ask->key) == 0)
                 fail_msg("%s stands twice", row->key);
@@ -87,13 +87,13 @@ static void need_refused(const char *const *words, size_t n, const char *name, b
 }
 
 /* `word`: of `neutral`. A value that is written so, and what else must be said for it. */
-static const char *neutral_value(const char *word, size_t n, char buf[100], const char **more)
+static const char *neutral_value(const char *word, char buf[100], const char **more)
 {
     *more = NULL;
-    snprintf(buf, 100, "%.*s", (int)n, word);
+    snprintf(buf, 100, "%s", word);
     if (word[0] == '*')
-        snprintf(buf, 100, "some.module%.*s", (int)n - 1, word + 1);
-    if (strncmp(word, "inf", n) == 0 && n == 3)
+        snprintf(buf, 100, "some.module%s", word + 1);
+    if (strcmp(word, "inf") == 0)
         snprintf(buf, 100, ".inf");
     if (word[0] == '=') {
         rc_field field = rc_field_find_name(buf + 1);
@@ -121,13 +121,10 @@ static void every_refused_key_is_refused_by_name_and_its_neutral_values_pass(voi
             continue;
         snprintf(word, sizeof word, "%s=%s", key, other_value(row));
         need_refused(words, 1, key, true);
-        for (const char *at = row->neutral; *at; at += strspn(at, " ")) {
-            size_t n_letters = strcspn(at, " ");
-            snprintf(word, sizeof word, "%s=%s", key,
-                     neutral_value(at, n_letters, value, &more));
+        for (const char *const *at = row->neutral; *at; at++) {
+            snprintf(word, sizeof word, "%s=%s", key, neutral_value(*at, value, &more));
             words[1] = more;
             need_refused(words, more ? 2 : 1, key, false);
-            at += n_letters;
         }
         n_tried++;
     }
@@ -145,7 +142,7 @@ static void every_refused_argument_is_refused_by_name(void **state)
         const rc_flag *flag = rc_flag_at(i);
         const rule row = is_no_field(flag, mem) ? rule_of_argument(flag->name) : (rule){0};
         if (row.ask && row.kind == RC_FATE_REFUSED) {
-            bool is_on = strcmp(row.ask->neutral, "true") == 0 && flag->takes == RC_FLAG_NONE;
+            bool is_on = has_neutral(row.ask, "true") && flag->takes == RC_FLAG_NONE;
             bool is_number = flag->takes == RC_FLAG_INT || flag->takes == RC_FLAG_REAL;
             size_t n = words_of(flag, is_number ? "7" : NULL, buf, words);
             const char *only = strrchr(flag->choices, ' '); /* the first may be neutral */

@@ -146,10 +146,12 @@ static void an_outline_counts_the_same_state(void **state)
         rc_passes passes;
         rc_outliner *outliner;
         rc_outline outline;
+        rc_setting setting;
         rc_arena *mem = rc_arena_open();
         assert_ok(make(cases[i].words, cases[i].profile, mem, &passes, &err));
         assert_ok(rc_outliner_open(passes.graph, 1, mem, &outliner, &err));
-        assert_ok(rc_outline_make(outliner, &passes.schedule->setting, &outline, &err));
+        assert_ok(rc_setting_make(passes.cfg, &setting, &err));
+        assert_ok(rc_outline_make(outliner, &setting, &outline, &err));
         if (outline.bound_bytes != passes.schedule->bound_bytes)
             fail_msg("%s: %lld bytes, scheduled are %lld", cases[i].words,
                      (long long)outline.bound_bytes, (long long)passes.schedule->bound_bytes);
