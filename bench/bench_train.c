@@ -153,7 +153,7 @@ static bound measure_bound(const rc_graph *graph, float *const at[3], int n_thre
     product seen[MOST_SHAPES];
     size_t n_seen = 0;
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op *op = &graph->ops[i];
+        const rc_op row = rc_graph_op(graph, i), *op = &row;
         if (op->kind != RC_OP_linear)
             continue;
         size_t k = 0;
@@ -164,8 +164,8 @@ static bound measure_bound(const rc_graph *graph, float *const at[3], int n_thre
         add_linear(&b, op, &seen[k]);
     }
     for (int i = 0; i < graph->n_ops; i++)
-        if (graph->ops[i].kind == RC_OP_attention)
-            b.attention += (double)(graph->ops[i].fwd_flops * 3) / b.best_rate;
+        if (rc_graph_op(graph, i).kind == RC_OP_attention)
+            b.attention += (double)(rc_graph_op(graph, i).fwd_flops * 3) / b.best_rate;
     b.optimizer = time_optimizer(graph->n_parameters, at, OPERAND_ROOM, n_threads);
     return b;
 }
@@ -213,7 +213,7 @@ static void print_ops(const subject *s, int n_steps)
         if (instr->kind == RC_INSTR_DISCARD)
             continue;
         double *sum = instr->kind == RC_INSTR_BACKWARD ? bwd : fwd;
-        sum[schedule->graph->ops[instr->op].kind] += seconds[i] / n_steps;
+        sum[rc_graph_op(schedule->graph, instr->op).kind] += seconds[i] / n_steps;
     }
     printf("%-18s %10s %10s\n", "op, ms a step", "forward", "backward");
     for (int k = 0; k < RC_OP_COUNT; k++)

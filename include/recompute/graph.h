@@ -66,10 +66,9 @@ typedef struct rc_dims {
 } rc_dims;
 
 typedef struct rc_tensor {
-    /* "decoder.layers.3.mlp.linear_fc1" */
-    const char *name;
-    /* the name without the layer: "mlp.linear_fc1" */
-    const char *part;
+    /* its name without the layer, "mlp.linear_fc1", and what stands before that and the layer's number;
+     * rc_graph_tensor_name puts them together */
+    const char *part, *prefix;
     /* -1 before the first, num_layers after the last */
     int layer;
     rc_tensor_kind kind;
@@ -122,8 +121,8 @@ typedef struct rc_op {
     rc_op_kind kind;
     const rc_op_facts *facts;
     int layer;
-    /* "decoder.layers.3.mlp.linear_fc1" */
-    const char *name;
+    /* as a tensor's */
+    const char *part, *prefix;
     rc_op_attr attr;
     /* [n_in], [n_out] tensors; -1 absent */
     int in[RC_OP_MAX_IN], out[RC_OP_MAX_OUT];
@@ -145,27 +144,51 @@ typedef struct rc_region {
     int first, last;
 } rc_region;
 
+/* A stretch of the graph that is stored once and stands `n_layers` times in a row: a run of layers that are
+ * alike, or an end of the model (once). How rows become indices: src/graph/block.c. */
+typedef struct rc_block {
+    /* -1 before the first layer, num_layers after the last */
+    int first_layer;
+    int n_layers;
+    bool has_layers;
+    /* its stored rows */
+    int row_op, row_tensor, row_region;
+    /* of one layer */
+    int n_ops, n_tensors, n_regions;
+    /* indices of the first of its first layer */
+    int first_op, first_tensor, first_region;
+    /* the tensor, counted from the layer's first, that the next layer or block begins with; -1 */
+    int out;
+    /* ops of a layer that read what the layer or block before hands on */
+    int n_input_reads;
+} rc_block;
+
+/* Tensors, ops and regions go by their index in forward order, [0, n_tensors) and so on; ask with
+ * rc_graph_tensor, rc_graph_op and rc_graph_region. */
 typedef struct rc_graph {
     rc_profile profile;
     rc_dims dims;
     /* of activations and weights */
     rc_dtype dtype;
-    rc_tensor *tensors;
-    int n_tensors;
-    size_t n_tensors_room;
-    /* in forward order */
-    rc_op *ops;
-    int n_ops;
-    size_t n_ops_room;
-    rc_region *regions;
-    int n_regions;
-    size_t n_regions_room;
-    /* [L] ops of each layer */
-    int *layer_first, *layer_last;
-    /* tensors */
+    int n_tensors, n_ops, n_regions;
+    /* tensors; -1 where the graph has none */
     int tokens, targets, loss;
     int64_t n_parameters;
     rc_param_layout layout;
+
+    rc_block *blocks;
+    int n_blocks;
+    size_t n_blocks_room;
+    /* what is stored; src/graph/ alone reads it */
+    rc_tensor *tensor_rows;
+    int n_tensor_rows;
+    size_t n_tensor_rows_room;
+    rc_op *op_rows;
+    int n_op_rows;
+    size_t n_op_rows_room;
+    rc_region *region_rows;
+    int n_region_rows;
+    size_t n_region_rows_room;
 } rc_graph;
 
 /**
@@ -235,10 +258,25 @@ RC_API const char *rc_profile_name(rc_profile profile);
 /* The reverse; false, and *profile is left, when `name` is none. */
 RC_API bool rc_profile_find(const char *name, rc_profile *profile);
 
-/* The tensor and the op of an index, in graph order; whoever reads a graph asks here, since layers that
- * are alike need not be stored one by one. */
+/* The tensor, op and region of an index. */
 RC_API rc_tensor rc_graph_tensor(const rc_graph *graph, int tensor);
 RC_API rc_op rc_graph_op(const rc_graph *graph, int op);
+RC_API rc_region rc_graph_region(const rc_graph *graph, int region);
+/* The ops of a layer from 0 to num_layers - 1: [*first, *last]. */
+RC_API void rc_graph_layer_ops(const rc_graph *graph, int layer, int *first, int *last);
+
+/* The run of layers where all layers are alike; NULL where there are several runs. */
+RC_API const rc_block *rc_graph_only_run(const rc_graph *graph);
+/* The same graph with `n` layers.
+ *
+ * takes   graph  with one run (rc_graph_only_run); its rows are shared, so it must outlive *out
+ *         n      1 to its layers
+ * gives   *out   op for op what rc_graph_make gives for so few layers, but for the weights' init
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_with_layers(const rc_graph *graph, int n, rc_arena *mem, rc_graph **out,
+                                    rc_error *err);
+
 enum { RC_GRAPH_NAME_BYTES = 160 };
 /* "decoder.layers.3.mlp.linear_fc1". Returns buf. */
 RC_API const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,

@@ -169,9 +169,11 @@ static rc_code category_table(const rc_cost *cost, rc_arena *mem, rc_table **out
 static const char *label_of(const rc_graph *graph, int tensor)
 {
     int producer = rc_graph_tensor(graph, tensor).producer;
-    for (int i = 0; i < graph->n_regions; i++)
-        if (graph->regions[i].first <= producer && producer <= graph->regions[i].last)
-            return rc_label_find_facts(graph->regions[i].label)->name;
+    for (int i = 0; i < graph->n_regions; i++) {
+        const rc_region region = rc_graph_region(graph, i);
+        if (region.first <= producer && producer <= region.last)
+            return rc_label_find_facts(region.label)->name;
+    }
     return NULL;
 }
 

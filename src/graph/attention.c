@@ -38,7 +38,7 @@ static int build_contiguous(rc_builder *b, const char *part, int x, const char *
         return 0;
     rc_op_parts op = {.kind = RC_OP_contiguous,
                       .part = part,
-                      .attr = {.n = graph->tensors[y].rows, .h = graph->tensors[y].ld},
+                      .attr = {.n = rc_build_row(b, y)->rows, .h = rc_build_row(b, y)->ld},
                       .in = RC_OPERANDS(x),
                       .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
@@ -107,10 +107,11 @@ static heads build_core_copies(rc_builder *b, heads at)
         at.v = build_contiguous(b, "self_attention.value_repeated", at.v, "[N, ad/t]");
         return at;
     }
-    bool is_one_buffer = graph->tensors[at.q].view_of >= 0 && graph->tensors[at.k].view_of >= 0;
+    bool is_one_buffer =
+        rc_build_row(b, at.q)->view_of >= 0 && rc_build_row(b, at.k)->view_of >= 0;
     if (is_one_buffer)
         return at;
-    if (graph->tensors[at.k].view_of >= 0)
+    if (rc_build_row(b, at.k)->view_of >= 0)
         at.k = build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
     at.v = build_contiguous(b, "self_attention.value_contiguous", at.v, "[N, gd/t]");
     return at;

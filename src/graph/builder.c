@@ -7,6 +7,7 @@
 #include "graph/builder.h"
 
 #include "base/num.h"
+#include "graph/block.h"
 #include "graph/shape.h"
 #include "op/facts.h"
 
@@ -19,20 +20,111 @@
          RC_GROW((b)->mem, &(b)->graph->array, (size_t)(b)->graph->n_##array,                  \
                  &(b)->graph->n_##array##_room, (size_t)(b)->graph->n_##array + 1, (b)->err))
 
+/* What later stages add up of an op: FLOPs of forward and backward and a replay of forward; of a
+ * tensor a value, its copy when it is recomputed, a gradient and two moments, and what moves. */
+enum { MOST_FLOPS_SHARE = 2, MOST_BYTES_SHARE = 64 };
+
+/* ---- blocks ---- */
+
+static rc_block *block_of(rc_builder *b)
+{
+    return &b->graph->blocks[b->graph->n_blocks - 1];
+}
+
+void rc_build_block(rc_builder *b, const char *prefix, bool has_layers)
+{
+    rc_graph *graph = b->graph;
+    if (b->code != RC_OK || GROW(b, blocks) != RC_OK)
+        return;
+    graph->blocks[graph->n_blocks++] = (rc_block){.n_layers = 1,
+                                                  .has_layers = has_layers,
+                                                  .row_op = graph->n_op_rows,
+                                                  .row_tensor = graph->n_tensor_rows,
+                                                  .row_region = graph->n_region_rows,
+                                                  .out = RC_ABSENT};
+    rc_block_count(graph);
+    b->prefix = prefix;
+    b->flops = b->moved_bytes = b->n_parameters = 0;
+}
+
+static bool add_times(int64_t more, int64_t times, int64_t most, int64_t *sum)
+{
+    return rc_mul(more, times, &more) && rc_add(*sum, more, sum) && *sum <= most;
+}
+
+int rc_build_block_end(rc_builder *b, int n_layers, int out)
+{
+    rc_graph *graph = b->graph;
+    if (b->code != RC_OK)
+        return 0;
+    rc_block *block = block_of(b);
+    if (!add_times(b->flops, n_layers, INT64_MAX / MOST_FLOPS_SHARE, &b->all_flops))
+        b->code = RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
+                          "one micro-batch takes more than 2^62 FLOP; choose smaller sizes");
+    else if (!add_times(b->moved_bytes, n_layers, INT64_MAX / MOST_BYTES_SHARE,
+                        &b->all_moved_bytes))
+        b->code =
+            RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
+                    "the tensors of one micro-batch pass 2^57 bytes; choose smaller sizes");
+    else if (!add_times(b->n_parameters, n_layers, INT64_MAX, &graph->n_parameters))
+        b->code = RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE, "the model passes 2^63-1 parameters");
+    block->n_layers = n_layers;
+    block->out = out < 0 ? RC_ABSENT : out - block->first_tensor;
+    rc_block_count(graph);
+    return rc_block_input(graph, graph->n_blocks);
+}
+
+rc_tensor *rc_build_row(rc_builder *b, int tensor)
+{
+    const rc_block *block = block_of(b);
+    RC_ASSERT(tensor >= block->first_tensor);
+    return &b->graph->tensor_rows[block->row_tensor + tensor - block->first_tensor];
+}
+
+/* How the rows of this block name a tensor: block.c. */
+static int row_operand(rc_builder *b, int tensor)
+{
+    const rc_graph *graph = b->graph;
+    const rc_block *block = block_of(b);
+    if (tensor < 0)
+        return RC_ROW_ABSENT;
+    if (tensor >= block->first_tensor)
+        return tensor - block->first_tensor;
+    if (tensor == rc_block_input(graph, graph->n_blocks - 1))
+        return RC_ROW_INPUT;
+    RC_ASSERT(tensor < graph->blocks[0].n_tensors);
+    return RC_ROW_FIRST - tensor;
+}
+
+static void count_reader(rc_builder *b, int tensor)
+{
+    rc_block *block = block_of(b);
+    if (tensor >= block->first_tensor)
+        rc_build_row(b, tensor)->n_consumers++;
+    else if (row_operand(b, tensor) == RC_ROW_INPUT)
+        block->n_input_reads++;
+    else
+        b->graph->tensor_rows[tensor].n_consumers++;
+}
+
 static int add_tensor(rc_builder *b, const char *part, rc_tensor tensor)
 {
     rc_graph *graph = b->graph;
     if (b->code != RC_OK)
         return 0;
-    if (GROW(b, tensors) != RC_OK)
+    if (GROW(b, tensor_rows) != RC_OK)
         return 0;
-    b->code = rc_arena_printf(b->mem, &tensor.name, b->err, "%s%s", b->prefix, part);
-    if (b->code != RC_OK)
-        return 0;
-    tensor.part = tensor.name + strlen(b->prefix);
-    tensor.layer = b->layer;
-    graph->tensors[graph->n_tensors] = tensor;
+    tensor.part = part;
+    tensor.prefix = b->prefix;
+    graph->tensor_rows[graph->n_tensor_rows++] = tensor;
+    block_of(b)->n_tensors++;
     return graph->n_tensors++;
+}
+
+/* The number that the next tensor will have in its layer. */
+static int next_row(rc_builder *b)
+{
+    return b->code == RC_OK ? block_of(b)->n_tensors : 0;
 }
 
 /* Sizes from a shape; rows of the last dimension. */
@@ -58,7 +150,7 @@ static bool size_tensor(rc_builder *b, const char *text, rc_dtype dtype, rc_tens
 int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_kind kind, rc_dtype dtype,
                     const char *shape)
 {
-    rc_tensor tensor = {.kind = kind, .storage = b->graph->n_tensors};
+    rc_tensor tensor = {.kind = kind, .storage = next_row(b)};
     if (!size_tensor(b, shape, dtype, &tensor))
         return 0;
     return add_tensor(b, part, tensor);
@@ -68,14 +160,14 @@ int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init 
                     double std)
 {
     rc_tensor tensor = {.kind = RC_TENSOR_WEIGHT,
-                        .storage = b->graph->n_tensors,
+                        .storage = next_row(b),
                         .init = init,
                         .init_std = std,
                         .has_weight_decay = strchr(shape, ',') != NULL}; /* matrices only */
     if (!size_tensor(b, shape, b->graph->dtype, &tensor))
         return 0;
     tensor.n_used = tensor.n_elem;
-    if (!rc_add(b->graph->n_parameters, tensor.n_elem, &b->graph->n_parameters))
+    if (!rc_add(b->n_parameters, tensor.n_elem, &b->n_parameters))
         b->code = RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE, "the model passes 2^63-1 parameters");
     return add_tensor(b, part, tensor);
 }
@@ -84,14 +176,14 @@ int rc_build_view(rc_builder *b, const char *part, int base, const char *shape, 
 {
     if (b->code != RC_OK)
         return 0;
-    rc_tensor from = b->graph->tensors[base];
+    const rc_tensor from = *rc_build_row(b, base);
     rc_tensor tensor = {.kind = from.kind};
     if (!size_tensor(b, shape, from.dtype, &tensor))
         return 0;
     tensor.storage = from.storage;
     tensor.offset = from.offset + offset;
     tensor.ld = from.ld;
-    tensor.view_of = base;
+    tensor.view_of = base - block_of(b)->first_tensor;
     return add_tensor(b, part, tensor);
 }
 
@@ -99,15 +191,11 @@ int rc_build_overwrite(rc_builder *b, const char *part, int over)
 {
     if (b->code != RC_OK)
         return 0;
-    rc_tensor tensor = b->graph->tensors[over]; /* same storage, offset, rows and ld */
+    rc_tensor tensor = *rc_build_row(b, over); /* same storage, offset, rows and ld */
     tensor.view_of = tensor.producer = RC_ABSENT;
     tensor.n_consumers = 0;
     return add_tensor(b, part, tensor);
 }
-
-/* What later stages add up of an op: FLOPs of forward and backward and a replay of forward; of a
- * tensor a value, its copy when it is recomputed, a gradient and two moments, and what moves. */
-enum { MOST_FLOPS_SHARE = 2, MOST_BYTES_SHARE = 64 };
 
 static bool add_below(int64_t more, int64_t most, int64_t *sum)
 {
@@ -117,29 +205,45 @@ static bool add_below(int64_t more, int64_t most, int64_t *sum)
 /* Operands read and written once, and the sums that keep every later one below 2^63. */
 static rc_code size_op(rc_builder *b, rc_op *op)
 {
-    const rc_graph *graph = b->graph;
     const rc_op_facts *facts = op->facts;
     const int64_t most_bytes = INT64_MAX / MOST_BYTES_SHARE;
     bool is_sound = true;
     for (int i = 0; i < op->n_in && is_sound; i++)
         if (op->in[i] >= 0)
-            is_sound = add_below(graph->tensors[op->in[i]].bytes, most_bytes, &op->fwd_bytes);
+            is_sound = add_below(rc_graph_tensor(b->graph, op->in[i]).bytes, most_bytes,
+                                 &op->fwd_bytes);
     for (int i = 0; i < op->n_out && is_sound; i++)
         if (op->out[i] >= 0)
-            is_sound = add_below(graph->tensors[op->out[i]].bytes, most_bytes, &op->fwd_bytes);
+            is_sound = add_below(rc_graph_tensor(b->graph, op->out[i]).bytes, most_bytes,
+                                 &op->fwd_bytes);
     if (!is_sound || !add_below(op->fwd_bytes, most_bytes, &b->moved_bytes))
         return RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
                        "the tensors of one micro-batch pass 2^57 bytes at %s; choose smaller "
                        "sizes",
-                       op->name);
+                       op->part);
     op->fwd_flops = facts->fwd_flops(&op->attr);
     op->bwd_flops = facts->bwd_flops(&op->attr);
     if (!add_below(op->fwd_flops, INT64_MAX / MOST_FLOPS_SHARE, &b->flops) ||
         !add_below(op->bwd_flops, INT64_MAX / MOST_FLOPS_SHARE, &b->flops))
         return RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
                        "one micro-batch takes more than 2^62 FLOP at %s; choose smaller sizes",
-                       op->name);
+                       op->part);
     return RC_OK;
+}
+
+/* The operands by index, as they are sized, become those of the row. */
+static void store_operands(rc_builder *b, rc_op *op)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        if (op->in[i] >= 0)
+            count_reader(b, op->in[i]);
+        op->in[i] = row_operand(b, op->in[i]);
+    }
+    for (int i = 0; i < op->n_out; i++) {
+        if (op->out[i] >= 0)
+            rc_build_row(b, op->out[i])->producer = block_of(b)->n_ops;
+        op->out[i] = row_operand(b, op->out[i]);
+    }
 }
 
 int rc_build_op(rc_builder *b, const rc_op_parts *parts)
@@ -147,54 +251,57 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
     rc_graph *graph = b->graph;
     if (b->code != RC_OK)
         return 0;
-    if (GROW(b, ops) != RC_OK)
+    if (GROW(b, op_rows) != RC_OK)
         return 0;
     const rc_op_facts *facts = parts->facts ? parts->facts : rc_op_find(parts->kind);
     rc_op op = {.kind = parts->kind,
                 .facts = facts,
+                .part = parts->part,
+                .prefix = b->prefix,
                 .n_in = parts->in.n,
                 .n_out = parts->out.n,
-                .layer = b->layer,
                 .attr = parts->attr,
                 .needs_in = facts->needs_in,
                 .needs_out = facts->needs_out,
                 .comm = parts->comm};
-    b->code = rc_arena_printf(b->mem, &op.name, b->err, "%s%s", b->prefix, parts->part);
-    if (b->code != RC_OK)
-        return 0;
     op.attr.s = graph->dims.S;
     op.attr.b = graph->dims.b;
-    op.attr.random_id = (uint32_t)graph->n_ops;
     memcpy(op.in, parts->in.at, sizeof op.in);
     memcpy(op.out, parts->out.at, sizeof op.out);
-    for (int i = 0; i < op.n_in; i++)
-        if (op.in[i] >= 0)
-            graph->tensors[op.in[i]].n_consumers++;
-    for (int i = 0; i < op.n_out; i++)
-        if (op.out[i] >= 0)
-            graph->tensors[op.out[i]].producer = graph->n_ops;
-    const rc_tensor *x = &graph->tensors[op.in[0]], *y = &graph->tensors[op.out[0]];
-    op.is_in_place = x->storage == y->storage;
+    op.is_in_place =
+        op.n_in > 0 && op.n_out > 0 &&
+        rc_graph_tensor(graph, op.in[0]).storage == rc_graph_tensor(graph, op.out[0]).storage;
     b->code = size_op(b, &op);
     if (b->code != RC_OK)
         return 0;
-    graph->ops[graph->n_ops] = op;
+    store_operands(b, &op);
+    graph->op_rows[graph->n_op_rows++] = op;
+    block_of(b)->n_ops++;
     return graph->n_ops++;
+}
+
+rc_op *rc_build_op_row(rc_builder *b, int op)
+{
+    const rc_block *block = block_of(b);
+    return &b->graph->op_rows[block->row_op + op - block->first_op];
 }
 
 static int add_region(rc_builder *b, rc_region region)
 {
     rc_graph *graph = b->graph;
-    if (GROW(b, regions) != RC_OK)
+    if (GROW(b, region_rows) != RC_OK)
         return 0;
-    graph->regions[graph->n_regions] = region;
+    graph->region_rows[graph->n_region_rows++] = region;
+    block_of(b)->n_regions++;
     return graph->n_regions++;
 }
 
 void rc_build_region(rc_builder *b, rc_label label, int first_op, int last_op)
 {
-    if (b->code == RC_OK)
-        add_region(b, (rc_region){label, b->layer, first_op, last_op});
+    if (b->code != RC_OK)
+        return;
+    const int first = block_of(b)->first_op;
+    add_region(b, (rc_region){label, 0, first_op - first, last_op - first});
 }
 
 int rc_build_count_ops(const rc_builder *b)
@@ -277,13 +384,14 @@ int rc_build_linear(rc_builder *b, const rc_linear_parts *parts)
         rc_build_tensor(b, parts->part, RC_TENSOR_ACTIVATION, graph->dtype, parts->out_shape);
     if (b->code != RC_OK)
         return 0;
-    rc_op_parts op = {
-        .kind = RC_OP_linear,
-        .part = parts->part,
-        .attr = {.n = graph->dims.N, .in = graph->tensors[w].ld, .out = graph->tensors[w].rows},
-        .in = RC_OPERANDS(parts->x, w, bias),
-        .out = RC_OPERANDS(y),
-        .comm = parts->comm};
+    rc_op_parts op = {.kind = RC_OP_linear,
+                      .part = parts->part,
+                      .attr = {.n = graph->dims.N,
+                               .in = rc_build_row(b, w)->ld,
+                               .out = rc_build_row(b, w)->rows},
+                      .in = RC_OPERANDS(parts->x, w, bias),
+                      .out = RC_OPERANDS(y),
+                      .comm = parts->comm};
     rc_build_op(b, &op);
     return y;
 }
@@ -313,16 +421,15 @@ int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residu
                       .out = RC_OPERANDS(y, mask)};
     int at = rc_build_op(b, &op);
     if (mask >= 0 && b->code == RC_OK)
-        graph->ops[at].needs_out |= 1u << 1;
+        rc_build_op_row(b, at)->needs_out |= 1u << 1;
     return y;
 }
 
 int rc_build_dropout(rc_builder *b, const char *part, int x, double p)
 {
-    rc_graph *graph = b->graph;
     if (p <= 0 || b->code != RC_OK)
         return x;
-    const rc_tensor from = graph->tensors[x];
+    const rc_tensor from = *rc_build_row(b, x);
     int mask;
     keep_mask(b, part, from.shape, p, &mask);
     int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, from.dtype, from.shape);
@@ -333,6 +440,6 @@ int rc_build_dropout(rc_builder *b, const char *part, int x, double p)
                       .out = RC_OPERANDS(y, mask)};
     int at = rc_build_op(b, &op);
     if (mask >= 0 && b->code == RC_OK)
-        graph->ops[at].needs_out |= 1u << 1;
+        rc_build_op_row(b, at)->needs_out |= 1u << 1;
     return y;
 }

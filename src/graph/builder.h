@@ -14,17 +14,29 @@ typedef struct rc_builder {
     rc_arena *mem;
     rc_error *err;
     rc_code code;
-    int layer;          /* of what is added now; -1 before the first, L after the last */
-    const char *prefix; /* of names: "decoder.layers.3." */
-    bool is_engine;     /* profile engine: in-place ops, no masks */
+    const char
+        *prefix;    /* of names: "embedding.", or "decoder.layers." before a layer's number */
+    bool is_engine; /* profile engine: in-place ops, no masks */
     bool is_rms_norm;
     bool has_rope;
     rc_op_attr rope; /* what every rope op of the model has */
     rc_act act;
-    int64_t moved_bytes, flops; /* of all ops so far, forward's bytes and both ways' FLOPs */
+    /* of a layer of this block so far: forward's bytes, both ways' FLOPs, parameters */
+    int64_t moved_bytes, flops, n_parameters;
+    int64_t all_moved_bytes, all_flops; /* of the blocks before */
 } rc_builder;
 
 /* A stream of the residual: what a builder is handed and hands on. All int are tensor indices. */
+
+/* A block (graph.h) begins; what is added next stands in its layer. */
+void rc_build_block(rc_builder *b, const char *prefix, bool has_layers);
+/* It ends: there are `n_layers` of it in a row, and each hands `out` on, or nothing (RC_ABSENT). Gives the
+ * tensor that the next block begins with. */
+int rc_build_block_end(rc_builder *b, int n_layers, int out);
+/* What is stored of a tensor or op of the present block, to be changed; its indices are rows (block.h). Valid
+ * until the next is added, and only where b->code is RC_OK. */
+rc_tensor *rc_build_row(rc_builder *b, int tensor);
+rc_op *rc_build_op_row(rc_builder *b, int op);
 
 int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init init,
                     double std);

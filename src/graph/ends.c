@@ -11,7 +11,7 @@ static int build_words(rc_builder *b, const char *part)
     const rc_dims *dims = &b->graph->dims;
     int w = rc_build_weight(b, part, "[V/t, h]", RC_INIT_NORMAL, b->cfg->init_method_std);
     if (b->code == RC_OK)
-        b->graph->tensors[w].n_used = dims->W / dims->t * dims->h;
+        rc_build_row(b, w)->n_used = dims->W / dims->t * dims->h;
     return w;
 }
 
@@ -52,7 +52,7 @@ static void build_cross_entropy(rc_builder *b, int logits)
         .out = RC_OPERANDS(graph->loss, kept)};
     int at = rc_build_op(b, &op);
     if (!b->is_engine && b->code == RC_OK)
-        graph->ops[at].needs_in &= ~1u;
+        rc_build_op_row(b, at)->needs_in &= ~1u;
 }
 
 void rc_build_loss(rc_builder *b, int x, int word_embeddings)

@@ -216,38 +216,23 @@ static rc_code need_reals(const rc_config *cfg, rc_error *err)
                    "rotary_base is %g; it must be at least 1", cfg->rotary_base);
 }
 
-static rc_code build_layers(rc_builder *b, int *x)
-{
-    rc_graph *graph = b->graph;
-    RC_TRY(RC_NEW(b->mem, &graph->layer_first, graph->dims.L, b->err));
-    RC_TRY(RC_NEW(b->mem, &graph->layer_last, graph->dims.L, b->err));
-    for (int layer = 0; layer < graph->dims.L; layer++) {
-        b->layer = layer;
-        RC_TRY(rc_arena_printf(b->mem, &b->prefix, b->err, "decoder.layers.%d.", layer));
-        graph->layer_first[layer] = graph->n_ops;
-        *x = rc_build_attention_branch(b, *x);
-        *x = rc_build_mlp_branch(b, *x);
-        graph->layer_last[layer] = graph->n_ops - 1;
-        RC_TRY(b->code);
-    }
-    return RC_OK;
-}
-
 static rc_code build_model(rc_builder *b)
 {
     rc_graph *graph = b->graph;
-    b->layer = -1;
-    b->prefix = "";
+    rc_build_block(b, "", false);
     graph->tokens = rc_build_tensor(b, "tokens", RC_TENSOR_INPUT, RC_I32, "[n]");
     graph->targets = rc_build_tensor(b, "targets", RC_TENSOR_INPUT, RC_I32, "[N]");
     b->prefix = "embedding.";
     int word_embeddings = graph->n_tensors; /* the first weight */
     int x = rc_build_embedding(b);
-    RC_TRY(b->code);
-    RC_TRY(build_layers(b, &x));
-    b->layer = (int)graph->dims.L;
-    b->prefix = "";
+    x = rc_build_block_end(b, 1, x);
+    rc_build_block(b, "decoder.layers.", true);
+    x = rc_build_attention_branch(b, x);
+    x = rc_build_mlp_branch(b, x);
+    x = rc_build_block_end(b, (int)graph->dims.L, x);
+    rc_build_block(b, "", false);
     rc_build_loss(b, x, word_embeddings);
+    rc_build_block_end(b, 1, RC_ABSENT);
     return b->code;
 }
 
@@ -279,35 +264,46 @@ rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenize
 
 static rc_code verify_tensor(const rc_graph *graph, int at, rc_error *err)
 {
-    const rc_tensor *tensor = &graph->tensors[at];
-    const rc_tensor *base = &graph->tensors[tensor->storage];
-    if (base->storage != tensor->storage)
-        return BROKEN(err, "%s: storage %s is not its own", tensor->name, base->name);
-    if (tensor->offset + (tensor->rows - 1) * tensor->ld + tensor->n_elem / tensor->rows >
-        base->n_elem)
-        return BROKEN(err, "%s reaches past the end of %s", tensor->name, base->name);
+    const rc_tensor tensor = rc_graph_tensor(graph, at);
+    const rc_tensor base = rc_graph_tensor(graph, tensor.storage);
+    char name[RC_GRAPH_NAME_BYTES];
+    if (base.storage != tensor.storage)
+        return BROKEN(err, "%s: its storage is not its own",
+                      rc_graph_tensor_name(graph, at, name));
+    if (tensor.offset + (tensor.rows - 1) * tensor.ld + tensor.n_elem / tensor.rows >
+        base.n_elem)
+        return BROKEN(err, "%s reaches past the end of its storage",
+                      rc_graph_tensor_name(graph, at, name));
     return RC_OK;
+}
+
+/* The op that computes a value, or what a slice is a slice of. */
+static int computed_by(const rc_graph *graph, int tensor)
+{
+    for (int base; (base = rc_graph_tensor(graph, tensor).view_of) >= 0;)
+        tensor = base;
+    return rc_graph_tensor(graph, tensor).producer;
 }
 
 static rc_code verify_op(const rc_graph *graph, int at, rc_error *err)
 {
-    const rc_op *op = &graph->ops[at];
-    for (int i = 0; i < op->n_in; i++) {
-        int in = op->in[i];
-        while (in >= 0 && graph->tensors[in].view_of >= 0)
-            in = graph->tensors[in].view_of;
-        if (in >= 0 && graph->tensors[in].producer >= at)
-            return BROKEN(err, "%s reads %s before it is computed", op->name,
-                          graph->tensors[in].name);
-    }
+    const rc_op op = rc_graph_op(graph, at);
+    char name[RC_GRAPH_NAME_BYTES];
+    rc_graph_op_name(graph, at, name);
+    for (int i = 0; i < op.n_in; i++)
+        if (op.in[i] >= 0 && computed_by(graph, op.in[i]) >= at)
+            return BROKEN(err, "%s reads %s before it is computed", name,
+                          rc_graph_tensor(graph, op.in[i]).part);
+    if (!op.is_in_place)
+        return RC_OK;
     /* An in-place op must be the last reader of what it overwrites, and its own backward and its
      * producer's must not want the old value. */
-    const rc_tensor *x = &graph->tensors[op->in[0]];
-    if (op->is_in_place && (x->n_consumers != 1 || (op->needs_in & 1u)))
-        return BROKEN(err, "%s overwrites %s, which is still needed", op->name, x->name);
-    if (op->is_in_place && x->producer >= 0 && (graph->ops[x->producer].needs_out & 1u))
-        return BROKEN(err, "%s overwrites %s, which its producer's backward reads", op->name,
-                      x->name);
+    const rc_tensor x = rc_graph_tensor(graph, op.in[0]);
+    if (x.n_consumers != 1 || (op.needs_in & 1u))
+        return BROKEN(err, "%s overwrites %s, which is still needed", name, x.part);
+    if (x.producer >= 0 && (rc_graph_op(graph, x.producer).needs_out & 1u))
+        return BROKEN(err, "%s overwrites %s, which its producer's backward reads", name,
+                      x.part);
     return RC_OK;
 }
 
@@ -318,51 +314,20 @@ rc_code rc_graph_verify(const rc_graph *graph, rc_error *err)
     for (int i = 0; i < graph->n_ops; i++)
         RC_TRY(verify_op(graph, i, err));
     for (int i = 0; i < graph->n_regions; i++) {
-        const rc_region *region = &graph->regions[i];
-        if (region->first > region->last || region->last >= graph->n_ops)
+        const rc_region region = rc_graph_region(graph, i);
+        if (region.first > region.last || region.last >= graph->n_ops)
             return BROKEN(err, "region %s of layer %d is empty",
-                          rc_label_find_facts(region->label)->name, region->layer);
+                          rc_label_find_facts(region.label)->name, region.layer);
     }
     return RC_OK;
-}
-
-rc_tensor rc_graph_tensor(const rc_graph *graph, int tensor)
-{
-    return graph->tensors[tensor];
-}
-
-rc_op rc_graph_op(const rc_graph *graph, int op)
-{
-    return graph->ops[op];
-}
-
-const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,
-                                 char buf[RC_GRAPH_NAME_BYTES])
-{
-    snprintf(buf, RC_GRAPH_NAME_BYTES, "%s", graph->tensors[tensor].name);
-    return buf;
-}
-
-const char *rc_graph_op_name(const rc_graph *graph, int op, char buf[RC_GRAPH_NAME_BYTES])
-{
-    snprintf(buf, RC_GRAPH_NAME_BYTES, "%s", graph->ops[op].name);
-    return buf;
-}
-
-int rc_graph_count_regions(const rc_graph *graph, rc_label label)
-{
-    int n = 0;
-    for (int i = 0; i < graph->n_regions; i++)
-        n += graph->regions[i].label == label;
-    return n;
 }
 
 static void print_operand(const rc_graph *graph, int at, bool is_needed, FILE *to)
 {
     if (at < 0)
         return;
-    const rc_tensor *tensor = &graph->tensors[at];
-    fprintf(to, " %s%s%s", tensor->part, tensor->shape, is_needed ? "*" : "");
+    const rc_tensor tensor = rc_graph_tensor(graph, at);
+    fprintf(to, " %s%s%s", tensor.part, tensor.shape, is_needed ? "*" : "");
 }
 
 void rc_graph_print(const rc_graph *graph, FILE *to)
@@ -370,21 +335,22 @@ void rc_graph_print(const rc_graph *graph, FILE *to)
     fprintf(to, "graph %s, %d ops, %" PRId64 " parameters; * is read by backward\n",
             rc_profile_name(graph->profile), graph->n_ops, graph->n_parameters);
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op *op = &graph->ops[i];
-        fprintf(to, "%4d %-18s %s:", i, op->facts->name, op->name);
-        for (int k = 0; k < op->n_in; k++)
-            print_operand(graph, op->in[k], (op->needs_in >> k) & 1u, to);
+        const rc_op op = rc_graph_op(graph, i);
+        char name[RC_GRAPH_NAME_BYTES];
+        fprintf(to, "%4d %-18s %s:", i, op.facts->name, rc_graph_op_name(graph, i, name));
+        for (int k = 0; k < op.n_in; k++)
+            print_operand(graph, op.in[k], (op.needs_in >> k) & 1u, to);
         fputs(" ->", to);
-        for (int k = 0; k < op->n_out; k++)
-            print_operand(graph, op->out[k], (op->needs_out >> k) & 1u, to);
+        for (int k = 0; k < op.n_out; k++)
+            print_operand(graph, op.out[k], (op.needs_out >> k) & 1u, to);
         fprintf(to, "%s  %" PRId64 " flop, %" PRId64 " bytes\n",
-                op->is_in_place ? " (in place)" : "", op->fwd_flops, op->fwd_bytes);
+                op.is_in_place ? " (in place)" : "", op.fwd_flops, op.fwd_bytes);
     }
     for (int i = 0; i < graph->n_regions; i++) {
-        const rc_region *region = &graph->regions[i];
+        const rc_region region = rc_graph_region(graph, i);
         fprintf(to, "region %s layer %d: ops %d to %d\n",
-                rc_label_find_facts(region->label)->name, region->layer, region->first,
-                region->last);
+                rc_label_find_facts(region.label)->name, region.layer, region.first,
+                region.last);
     }
 }
 
@@ -397,18 +363,21 @@ rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **out, rc_
         {"bwd_flops", NULL, RC_UNIT_FLOPS},    {"moved_bytes", NULL, RC_UNIT_BYTES}};
     RC_TRY(rc_table_make(mem, "ops", "operations of one micro-batch", columns, 8, out, err));
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op *op = &graph->ops[i];
-        const rc_tensor *y = &graph->tensors[op->out[0]];
+        const rc_op op = rc_graph_op(graph, i);
+        const rc_tensor y = rc_graph_tensor(graph, op.out[0]);
+        char buf[RC_GRAPH_NAME_BYTES];
+        const char *name;
         rc_cell *row;
+        RC_TRY(rc_arena_printf(mem, &name, err, "%s", rc_graph_op_name(graph, i, buf)));
         RC_TRY(rc_table_add_row(*out, &row, err));
-        row[0] = rc_cell_text(op->name);
-        row[1] = rc_cell_text(op->facts->name);
-        row[2] = rc_cell_int(op->layer);
-        row[3] = rc_cell_text(y->shape);
-        row[4] = rc_cell_int(y->bytes);
-        row[5] = rc_cell_int(op->fwd_flops);
-        row[6] = rc_cell_int(op->bwd_flops);
-        row[7] = rc_cell_int(op->fwd_bytes);
+        row[0] = rc_cell_text(name);
+        row[1] = rc_cell_text(op.facts->name);
+        row[2] = rc_cell_int(op.layer);
+        row[3] = rc_cell_text(y.shape);
+        row[4] = rc_cell_int(y.bytes);
+        row[5] = rc_cell_int(op.fwd_flops);
+        row[6] = rc_cell_int(op.bwd_flops);
+        row[7] = rc_cell_int(op.fwd_bytes);
     }
     return RC_OK;
 }

@@ -31,7 +31,7 @@ static uint32_t acting_labels(const rc_graph *graph)
 {
     uint32_t labels = 0;
     for (int i = 0; i < graph->n_regions; i++)
-        labels |= 1u << graph->regions[i].label;
+        labels |= 1u << rc_graph_region(graph, i).label;
     return labels;
 }
 

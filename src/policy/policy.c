@@ -97,10 +97,10 @@ static void activate_labels(rc_policy *policy, const rc_setting *setting,
 {
     const rc_graph *graph = policy->graph;
     for (int i = 0; i < graph->n_regions; i++) {
-        const rc_region *region = &graph->regions[i];
-        if (setting->labels >> region->label & 1u)
-            activate(policy, last_reader, region, rc_label_find_facts(region->label)->mechanism,
-                     (int)region->label);
+        const rc_region region = rc_graph_region(graph, i);
+        if (setting->labels >> region.label & 1u)
+            activate(policy, last_reader, &region, rc_label_find_facts(region.label)->mechanism,
+                     (int)region.label);
     }
 }
 
@@ -115,7 +115,10 @@ static void activate_full(rc_policy *policy, const rc_setting *setting, const in
     int64_t step = is_block ? 1 : n < n_layers ? n : n_layers;
     for (int64_t layer = 0; layer < end; layer += step) {
         int64_t last = layer + step - 1 < end ? layer + step - 1 : end - 1;
-        rc_region group = {.first = graph->layer_first[layer], .last = graph->layer_last[last]};
+        rc_region group;
+        int ignored;
+        rc_graph_layer_ops(graph, (int)layer, &group.first, &ignored);
+        rc_graph_layer_ops(graph, (int)last, &ignored, &group.last);
         activate(policy, last_reader, &group, RC_MECHANISM_CHECKPOINT, RC_BY_FULL);
     }
 }

@@ -14,7 +14,7 @@
  *
  * Emission looks at one layer and what touches it, so if the second and the third of a run are
  * alike, instruction by instruction, so are all between them and the last. That is compared; where
- * it does not hold, or the graph's layers differ, the whole list is made.
+ * it does not hold, or the graph has layers of several kinds, the whole list is made.
  */
 #include "schedule/outline.h"
 
@@ -67,9 +67,9 @@ struct rc_outliner {
     const rc_graph *graph;
     int n_threads;
     rc_arena *mem;
-    bool is_periodic;
+    bool is_uniform;
     int64_t persistent_bytes;
-    rc_graph *shorter[MOST_LAYERS + 1];
+    rc_graph *shorter[MOST_LAYERS + 1]; /* the graph with fewer layers */
     known *known;
 };
 
@@ -114,7 +114,7 @@ static rc_code append_times(part *sum, const part *next, int64_t times, rc_error
 static int layer_of(const rc_schedule *schedule, int instr)
 {
     int op = schedule->instrs[instr].op;
-    int layer = op < 0 ? -1 : schedule->graph->ops[op].layer;
+    int layer = op < 0 ? -1 : rc_graph_op(schedule->graph, op).layer;
     return layer < schedule->graph->dims.L ? layer : -1;
 }
 
@@ -139,8 +139,9 @@ static part sum_visit(const rc_schedule *schedule, const visit *v)
             sum.peak = instr->live_bytes - before;
         if (instr->kind != RC_INSTR_RECOMPUTE)
             continue;
-        sum.flops += schedule->graph->ops[instr->op].fwd_flops;
-        sum.moved_bytes += schedule->graph->ops[instr->op].fwd_bytes;
+        const rc_op op = rc_graph_op(schedule->graph, instr->op);
+        sum.flops += op.fwd_flops;
+        sum.moved_bytes += op.fwd_bytes;
     }
     sum.change = schedule->instrs[v->last].live_bytes - before;
     return sum;
@@ -320,7 +321,7 @@ static rc_code short_graph(rc_outliner *o, int n, const rc_graph **out, rc_error
     if (n == o->graph->dims.L)
         return RC_OK;
     if (!o->shorter[n])
-        RC_TRY(rc_graph_shorten(o->graph, n, o->mem, &o->shorter[n], err));
+        RC_TRY(rc_graph_with_layers(o->graph, n, o->mem, &o->shorter[n], err));
     *out = o->shorter[n];
     return RC_OK;
 }
@@ -384,7 +385,7 @@ rc_code rc_outliner_open(const rc_graph *graph, int n_threads, rc_arena *mem, rc
     **out = (rc_outliner){.graph = graph,
                           .n_threads = n_threads,
                           .mem = mem,
-                          .is_periodic = rc_graph_is_periodic(graph, n_threads)};
+                          .is_uniform = rc_graph_only_run(graph) != NULL};
     return count_persistent(*out, err);
 }
 
@@ -409,7 +410,7 @@ rc_code rc_outline_make(rc_outliner *o, const rc_setting *setting, rc_outline *o
     cut c = make_cut(setting, o->graph->dims.L);
     const known *found;
     part sum, kept = {.peak = INT64_MAX};
-    if (!o->is_periodic)
+    if (!o->is_uniform)
         return outline_in_full(o, setting, out, err);
     RC_TRY(find_sketches(o, &c, &found, err));
     if (!is_sound(&c, &found->as_is) || (found->has_kept && !is_sound(&c, &found->kept)))

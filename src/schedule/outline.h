@@ -23,18 +23,11 @@ rc_code rc_outliner_open(const rc_graph *graph, int n_threads, rc_arena *mem, rc
  * Outlines one setting.
  *
  * cost    a schedule of at most 19 layers the first time, nearly nothing for settings of the same
- *         outline; that of all layers where they are not alike
+ *         outline; that of all layers where they are of several kinds
  * errors  RC_E_RANGE when the bound passes 2^63-1
  */
 RC_MUST_CHECK
 rc_code rc_outline_make(rc_outliner *outliner, const rc_setting *setting, rc_outline *out,
                         rc_error *err);
-
-/* shorten.c: whether every layer after the first has the same ops on the same operands. */
-bool rc_graph_is_periodic(const rc_graph *graph, int n_threads);
-/* The graph with layers 0 .. n-1 only, n at least 2, of a periodic one. Names stay the old ones. */
-RC_MUST_CHECK
-rc_code rc_graph_shorten(const rc_graph *graph, int n, rc_arena *mem, rc_graph **out,
-                         rc_error *err);
 
 #endif

@@ -72,7 +72,7 @@ static int count_dropouts(const rc_graph *graph)
 {
     int n = 0;
     for (int i = 0; i < graph->n_ops; i++)
-        n += graph->ops[i].attr.p > 0;
+        n += rc_graph_op(graph, i).attr.p > 0;
     return n;
 }
 

@@ -57,7 +57,7 @@ static void an_outline_is_the_schedule_of_all_layers(void **state)
             rc_setting *settings;
             rc_outliner *outliner;
             size_t n;
-            assert_true(rc_graph_is_periodic(graph, 2));
+            assert_non_null(rc_graph_only_run(graph));
             law_check(rc_plan_settings(graph, mem, &settings, &n, &err), &err);
             law_check(rc_outliner_open(graph, 2, outlines, &outliner, &err), &err);
             for (size_t k = 0; k < n; k++) {
@@ -68,27 +68,6 @@ static void an_outline_is_the_schedule_of_all_layers(void **state)
             rc_arena_close(outlines);
             rc_arena_close(mem);
         }
-}
-
-/* A layer of its own kind in the middle: the short way is closed, the answer the same. */
-static void layers_that_differ_are_outlined_in_full(void **state)
-{
-    (void)state;
-    rc_error err = {0};
-    rc_arena *mem = rc_arena_open();
-    const rc_graph *graph = graph_of(&law_models[0], "fused", 12, 101, mem);
-    static const char *const settings[] = {"selective/[]", "full/block/5", "full/uniform/2"};
-    rc_outliner *outliner;
-    for (int i = graph->layer_first[6]; i <= graph->layer_last[6]; i++)
-        graph->ops[i].fwd_flops *= 3;
-    assert_false(rc_graph_is_periodic(graph, 2));
-    law_check(rc_outliner_open(graph, 2, mem, &outliner, &err), &err);
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        rc_setting setting;
-        assert_true(rc_setting_parse(settings[i], &setting));
-        check_outline(outliner, graph, &setting, "one other layer", mem);
-    }
-    rc_arena_close(mem);
 }
 
 /* What a search through all says: `plan` has every setting's peak from its own schedule. */
@@ -153,7 +132,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outline_is_the_schedule_of_all_layers),
-        cmocka_unit_test(layers_that_differ_are_outlined_in_full),
         cmocka_unit_test(the_cheapest_that_fits_is_that_of_pricing_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -322,8 +322,10 @@ static rc_comm expected_exchange(const shape *m, const char *part)
 static void check_exchanges(const shape *m, const rc_graph *graph, rc_arena *mem)
 {
     static const char prefix[] = "decoder.layers.1.";
+    int first, last;
     (void)mem;
-    for (int i = graph->layer_first[1]; i <= graph->layer_last[1]; i++) {
+    rc_graph_layer_ops(graph, 1, &first, &last);
+    for (int i = first; i <= last; i++) {
         char buf[RC_GRAPH_NAME_BYTES];
         const char *part = rc_graph_op_name(graph, i, buf) + sizeof prefix - 1;
         rc_comm comm = rc_graph_op(graph, i).comm, right = expected_exchange(m, part);

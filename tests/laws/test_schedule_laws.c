@@ -58,7 +58,8 @@ static void check_no_third_run(const rc_schedule *schedule, const char *name, rc
         if (instr->kind != RC_INSTR_FORWARD && instr->kind != RC_INSTR_RECOMPUTE)
             continue;
         if (++n_runs[instr->op] > 2)
-            fail_msg("%s: %s runs three times", name, schedule->graph->ops[instr->op].name);
+            fail_msg("%s: %s runs three times", name,
+                     rc_graph_op(schedule->graph, instr->op).part);
     }
 }
 
@@ -80,8 +81,8 @@ static void a_block_leaves_out_its_last_product(void **state)
         const rc_instr *instr = &schedule->instrs[i];
         if (instr->kind != RC_INSTR_RECOMPUTE)
             continue;
-        n_fc1 += strstr(graph->ops[instr->op].name, "mlp.linear_fc1") != NULL;
-        n_fc2 += strstr(graph->ops[instr->op].name, "mlp.linear_fc2") != NULL;
+        n_fc1 += strstr(rc_graph_op(graph, instr->op).part, "mlp.linear_fc1") != NULL;
+        n_fc2 += strstr(rc_graph_op(graph, instr->op).part, "mlp.linear_fc2") != NULL;
     }
     assert_true(n_fc1 >= graph->dims.L - 1);
     assert_int_equal(n_fc2, 0);
@@ -115,7 +116,7 @@ static int count_recomputes(const rc_schedule *s, int layer)
     int n = 0;
     for (int i = 0; i < s->n_instrs; i++)
         n += s->instrs[i].kind == RC_INSTR_RECOMPUTE &&
-             s->graph->ops[s->instrs[i].op].layer == layer;
+             rc_graph_op(s->graph, s->instrs[i].op).layer == layer;
     return n;
 }
 

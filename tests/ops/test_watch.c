@@ -26,10 +26,11 @@ static void do_part(const rc_call *call)
     /* the last element of the first output as if it had not been reached */
     const rc_graph *graph = plan.schedule->graph;
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op *op = &graph->ops[i];
+        const rc_op row = rc_graph_op(graph, i), *op = &row;
         if (op->kind != plan.kind || op->attr.random_id != call->attr->random_id)
             continue;
-        const rc_tensor *tensor = &graph->tensors[plan.is_backward ? op->in[0] : op->out[0]];
+        const rc_tensor of = rc_graph_tensor(graph, plan.is_backward ? op->in[0] : op->out[0]);
+        const rc_tensor *tensor = &of;
         const rc_operand *out = plan.is_backward ? &call->d_in[0] : &call->out[0];
         int64_t last = (tensor->rows - 1) * tensor->ld + tensor->n_elem / tensor->rows - 1;
         memset((char *)out->at + last * rc_dtype_bytes(out->dtype), 0xFF,
@@ -73,7 +74,7 @@ static rc_code step_on(const rc_backend *backend, const rc_schedule *schedule, r
 static bool has_op(const rc_graph *graph, int kind)
 {
     for (int i = 0; i < graph->n_ops; i++)
-        if ((int)graph->ops[i].kind == kind)
+        if ((int)rc_graph_op(graph, i).kind == kind)
             return true;
     return false;
 }

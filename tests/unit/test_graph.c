@@ -159,11 +159,11 @@ static void fused_attention_has_no_square_tensor(void **state)
     rc_arena *mem = rc_arena_open();
     const rc_graph *graph = law_graph(&long_model, "fused", mem);
     for (int i = 0; i < graph->n_tensors; i++)
-        assert_true(graph->tensors[i].n_elem < (int64_t)16384 * 16384 / 8);
+        assert_true(rc_graph_tensor(graph, i).n_elem < (int64_t)16384 * 16384 / 8);
     graph = law_graph(&long_model, "unfused", mem);
     int n_square = 0;
     for (int i = 0; i < graph->n_tensors; i++)
-        n_square += graph->tensors[i].n_elem == (int64_t)2 * 16384 * 16384;
+        n_square += rc_graph_tensor(graph, i).n_elem == (int64_t)2 * 16384 * 16384;
     assert_int_equal(n_square, 3); /* scores, softmax in their place, dropped probabilities */
     rc_arena_close(mem);
 }
@@ -253,7 +253,7 @@ static void softmax_scale_replaces_the_usual_one(void **state)
             double usual = pow((double)graph->dims.d, -0.5);
             int n = 0;
             for (int i = 0; i < graph->n_ops; i++) {
-                const rc_op *op = &graph->ops[i];
+                const rc_op row = rc_graph_op(graph, i), *op = &row;
                 if (op->kind != RC_OP_attention && op->kind != RC_OP_attn_scores)
                     continue;
                 n++;

@@ -46,8 +46,8 @@ static rc_code read_rope(const rope_model *of, const char *const *words, rc_aren
     RC_TRY(rc_train_refuse_unknown(cfg, err));
     RC_TRY(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, err));
     for (int i = 0; i < graph->n_ops; i++)
-        if (graph->ops[i].kind == RC_OP_rope)
-            *out = graph->ops[i].attr;
+        if (rc_graph_op(graph, i).kind == RC_OP_rope)
+            *out = rc_graph_op(graph, i).attr;
     return RC_OK;
 }
 
@@ -329,8 +329,9 @@ static void flags_of_megatron_lm_are_read(void **state)
         law_check(rc_config_make(inputs.at, inputs.n, mem, &cfg, &err), &err);
         law_check(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, &err), &err);
         for (int i = 0; i < graph->n_ops; i++) {
-            const rc_op_attr *attr = &graph->ops[i].attr;
-            if (graph->ops[i].kind != RC_OP_rope)
+            const rc_op op = rc_graph_op(graph, i);
+            const rc_op_attr *attr = &op.attr;
+            if (op.kind != RC_OP_rope)
                 continue;
             assert_int_equal(attr->rope_scaling.kind, cases[k].kind);
             assert_true(attr->rope_scaling.factor == cases[k].factor);
