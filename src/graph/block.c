@@ -235,7 +235,7 @@ rc_code rc_graph_with_layers(const rc_graph *graph, int n, rc_arena *mem, rc_gra
     (*out)->dims.L = n;
     rc_block_count(*out);
     if (graph->loss >= 0)
-        (*out)->loss = (*out)->blocks[graph->n_blocks - 1].first_tensor + graph->loss -
-                       last->first_tensor;
+        (*out)->loss =
+            (*out)->blocks[graph->n_blocks - 1].first_tensor + graph->loss - last->first_tensor;
     return RC_OK;
 }
