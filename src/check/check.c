@@ -241,8 +241,7 @@ static void refuse_later_fields(rc_checking *checking)
         /* a launcher does not hand them to the other class */
         bool is_elsewhere =
             field->owner == RC_OWNER_MLA && checking->is_call && !checking->is_mla;
-        if (field->owner != RC_OWNER_OTHER && checking->is_given[i] &&
-            (checking->release < field->since || is_elsewhere))
+        if (checking->is_given[i] && (checking->release < field->since || is_elsewhere))
             rc_checking_raise(checking, RC_RULE_field_not_in_release, field->name);
     }
 }

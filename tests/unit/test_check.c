@@ -151,6 +151,90 @@ static void columns_of_a_rule_are_told_as_text(void **state)
     assert_string_equal(rc_rule_find("python-type-error")->fields, "");
 }
 
+/* A class refuses a keyword that it does not have, or has not yet. */
+static void a_call_is_refused_what_its_class_lacks(void **state)
+{
+    static const struct {
+        const char *fields, *megatron;
+        bool is_mla, is_refused;
+    } cases[] = {
+        {"{rope_type: rope}", "main", false, true},
+        {"{rope_type: rope}", "main", true, false},
+        {"{rope_type: rope}", "0.10", true, true},
+        {"{cache_mla_latents: false}", "main", false, true},
+        {"{fp4: null}", "0.14", false, true},
+        {"{fp4: null}", "0.15", false, false},
+        {"{mhc_sinkhorn_iterations: 3}", "0.19", false, true},
+        {"{mhc_sinkhorn_iterations: 3}", "main", false, false},
+        /* a setting of the job, which the class is not handed */
+        {"{micro_batch_size: 2}", "0.9", false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_check_options options = {.megatron = cases[i].megatron};
+        rc_doc *doc;
+        rc_check *check;
+        bool is_refused = false;
+        assert_ok(rc_yaml_read("test.yaml", cases[i].fields, strlen(cases[i].fields), *state,
+                               &doc, NULL));
+        assert_ok(rc_check_make_core(doc, cases[i].is_mla, &options, *state, &check, NULL));
+        for (size_t k = 0; k < check->findings.n; k++)
+            is_refused =
+                is_refused || strcmp(check->findings.at[k].rule, "field-not-in-release") == 0;
+        assert_int_equal(is_refused, cases[i].is_refused);
+    }
+}
+
+/* Bridge and the model's build warn too; `warnings` are those of the config class. */
+static void warnings_are_those_of_the_config_class(void **state)
+{
+    static const char yaml[] = "model:\n"
+                               "  num_layers: 4\n"
+                               "  recompute_granularity: full\n"
+                               "  recompute_method: block\n"
+                               "  recompute_num_layers: 2\n"
+                               "  mtp_num_layers: 1\n"
+                               "  multi_latent_attention: true\n"
+                               "  apply_rope_fusion: true\n";
+    rc_check *check = check_of(yaml, (rc_check_options){.target = RC_CHECK_BRIDGE}, *state);
+    assert_int_equal(find(check, "run-mtp-block-skipped").level, RC_LEVEL_WARNING);
+    bool is_own = false;
+    for (size_t i = 0; i < check->n_warnings; i++) {
+        assert_int_equal(rc_rule_find(check->warnings[i])->layer, RC_LAYER_CORE);
+        is_own =
+            is_own || strcmp(check->warnings[i], "warn-mla-rope-fusion-training-only") == 0;
+    }
+    assert_true(is_own);
+}
+
+/* A model without experts needs no grouped GEMM of them. */
+static void a_dense_model_has_fixes_of_its_own(void **state)
+{
+    static const struct {
+        const char *yaml, *rule, *fix;
+    } cases[] = {
+        {"core: {num_layers: 4, recompute_granularity: selective, "
+         "recompute_modules: [mlp, moe_act]}",
+         "moe-act-recompute-needs-grouped-gemm",
+         "recompute_modules=[mlp], or experts with moe_grouped_gemm=true"},
+        {"core: {num_layers: 4, recompute_granularity: selective, num_moe_experts: 8, "
+         "recompute_modules: [mlp, moe_act]}",
+         "moe-act-recompute-needs-grouped-gemm", "moe_grouped_gemm=true, or drop the label"},
+        {"core: {num_layers: 4, cuda_graph_impl: transformer_engine, "
+         "cuda_graph_modules: [attn, moe_preprocess]}",
+         "graph-moe-preprocess-needs-moe-router",
+         "cuda_graph_modules=[attn]; which goes with moe_router, in models with experts"},
+        {"core: {num_layers: 4, cuda_graph_impl: transformer_engine, num_moe_experts: 8, "
+         "cuda_graph_modules: [attn, moe_preprocess]}",
+         "graph-moe-preprocess-needs-moe-router",
+         "cuda_graph_modules=[attn,moe_preprocess,moe_router]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_check *check =
+            check_of(cases[i].yaml, (rc_check_options){.target = RC_CHECK_CORE}, *state);
+        assert_string_equal(find(check, cases[i].rule).fix, cases[i].fix);
+    }
+}
+
 /* Where both say the same, the row of checked_fields.def goes. */
 static void class_defaults_stand_where_they_differ(void **state)
 {
@@ -404,6 +488,9 @@ int main(void)
         cmocka_unit_test(releases_of_a_rule_read_as_a_range),
         cmocka_unit_test(columns_of_a_rule_are_told_as_text),
         cmocka_unit_test(class_defaults_stand_where_they_differ),
+        cmocka_unit_test(a_call_is_refused_what_its_class_lacks),
+        cmocka_unit_test(warnings_are_those_of_the_config_class),
+        cmocka_unit_test(a_dense_model_has_fixes_of_its_own),
         cmocka_unit_test(a_finding_stands_at_the_value_and_names_the_fix),
         cmocka_unit_test(a_check_prints_its_verdict_findings_and_settings),
         cmocka_unit_test(a_crash_has_its_own_exception),
