@@ -155,6 +155,21 @@ bool rc_ask_is_neutral(const rc_config *cfg, const rc_ask *row, const rc_doc *no
     return false;
 }
 
+bool rc_ask_is_asked(const rc_config *cfg, const rc_asked *asked, const rc_ask *row)
+{
+    const rc_unknown_key *unknown = asked->unknown;
+    return !(unknown && (unknown->is_value || unknown->fault == RC_KEY_NO_CHOICE)) &&
+           !rc_ask_is_neutral(cfg, row, asked->node);
+}
+
+rc_code rc_ask_refuse(const rc_asked *asked, const rc_ask *row, const char *by, rc_error *err)
+{
+    char safe[100];
+    return RC_FAIL(err, RC_E_UNSUPPORTED, asked->where, "%s: unsupported by the %s; %s",
+                   rc_text_printable(asked->key, strlen(asked->key), safe, sizeof safe), by,
+                   row->words);
+}
+
 rc_code rc_ask_show_neutral(const rc_ask *row, rc_arena *mem, const char **out, rc_error *err)
 {
     *out = "";

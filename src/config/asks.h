@@ -46,6 +46,13 @@ rc_code rc_ask_show_neutral(const rc_ask *row, rc_arena *mem, const char **out, 
 
 /* Does a value ask for what is done anyway? `node` NULL is null. */
 bool rc_ask_is_neutral(const rc_config *cfg, const rc_ask *row, const rc_doc *node);
+/* Does an input ask for what the row is about? Not where the value is neutral, one that only the job knows, or
+ * none of the choices. */
+bool rc_ask_is_asked(const rc_config *cfg, const rc_asked *asked, const rc_ask *row);
+/* "model.fp8: unsupported by the engine; ..." with the row's words, at the setting.
+ * errors  RC_E_UNSUPPORTED, always */
+RC_MUST_CHECK
+rc_code rc_ask_refuse(const rc_asked *asked, const rc_ask *row, const char *by, rc_error *err);
 
 /* What is to be said of a setting; `row` is NULL where the table has none. */
 typedef rc_code (*rc_ask_judge)(const rc_config *cfg, const rc_asked *asked, const rc_ask *row,

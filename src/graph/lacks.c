@@ -6,9 +6,7 @@
  */
 #include "graph/lacks.h"
 
-#include "base/text.h"
-
-#include <string.h>
+#include <stdio.h>
 
 #define IS RC_ASK_IS
 #define NEVER RC_ASK_NEVER
@@ -37,18 +35,13 @@ static rc_code refuse(const rc_config *cfg, const rc_asked *asked, const rc_ask 
                       const void *user, rc_error *err)
 {
     const rc_profile profile = *(const rc_profile *)user;
-    const rc_unknown_key *unknown = asked->unknown;
-    char safe[100];
-    /* A value that only the job knows, or that is none of the choices, asks for nothing yet. */
-    if (unknown && (unknown->is_value || unknown->fault == RC_KEY_NO_CHOICE))
-        return RC_OK;
+    char by[40];
     if (!row || ((const rc_lack *)(const void *)row)->of[profile] != RC_LACK_LACKS ||
-        rc_ask_is_neutral(cfg, row, asked->node))
+        !rc_ask_is_asked(cfg, asked, row))
         return RC_OK;
-    return RC_FAIL(err, RC_E_UNSUPPORTED, asked->where, "%s: unsupported by the %s%s; %s",
-                   rc_text_printable(asked->key, strlen(asked->key), safe, sizeof safe),
-                   profile == RC_PROFILE_ENGINE ? "" : "graph of ", rc_profile_name(profile),
-                   row->words);
+    snprintf(by, sizeof by, "%s%s", profile == RC_PROFILE_ENGINE ? "" : "graph of ",
+             rc_profile_name(profile));
+    return rc_ask_refuse(asked, row, by, err);
 }
 
 rc_code rc_graph_refuse_lacks(const rc_config *cfg, rc_profile profile, rc_error *err)

@@ -11,10 +11,7 @@
 #include <recompute/graph.h>
 #include <recompute/train.h>
 
-#include "base/text.h"
 #include "graph/lacks.h"
-
-#include <string.h>
 
 #define IS RC_ASK_IS
 #define NEVER RC_ASK_NEVER
@@ -89,17 +86,10 @@ static rc_code need_vocabulary(const rc_config *cfg, const rc_asked *asked, cons
 static rc_code refuse_asked(const rc_config *cfg, const rc_asked *asked, const rc_ask *row,
                             const void *user, rc_error *err)
 {
-    const rc_unknown_key *unknown = asked->unknown;
-    char safe[100];
     (void)user;
-    if (unknown && (unknown->is_value || unknown->fault == RC_KEY_NO_CHOICE))
+    if (!row || fate_of(row)->kind != RC_FATE_REFUSED || !rc_ask_is_asked(cfg, asked, row))
         return RC_OK;
-    if (!row || fate_of(row)->kind != RC_FATE_REFUSED ||
-        rc_ask_is_neutral(cfg, row, asked->node))
-        return RC_OK;
-    return RC_FAIL(err, RC_E_UNSUPPORTED, asked->where, "%s: unsupported by the engine; %s",
-                   rc_text_printable(asked->key, strlen(asked->key), safe, sizeof safe),
-                   row->words);
+    return rc_ask_refuse(asked, row, "engine", err);
 }
 
 rc_code rc_train_refuse_unknown(const rc_config *cfg, rc_error *err)
