@@ -13,6 +13,9 @@
 /* What a cell of param_layouts.def may say: a dtype, or where it comes from. */
 typedef enum cell { NONE, F32, MODEL, GRADS, MAIN, REMAINDER, STATES } cell;
 
+/* When the moments of a row of optimizers.def are kept. */
+typedef enum kept { ALWAYS, MOMENTUM } kept;
+
 typedef enum when {
 #define RC_PARAM_LAYOUT(when, weight, grad, master, moments, source) LAYOUT_##when,
 #include "defs/param_layouts.def"
@@ -32,9 +35,10 @@ static const struct row {
 static const struct optimizer {
     const char *name, *source;
     int n_of_matrix, n_of_other;
+    kept kept;
 } optimizers[] = {
-#define RC_OPTIMIZER(name, n_of_matrix, n_of_other, source)                                    \
-    {name, source, n_of_matrix, n_of_other},
+#define RC_OPTIMIZER(name, n_of_matrix, n_of_other, kept, source)                              \
+    {name, source, n_of_matrix, n_of_other, kept},
 #include "defs/optimizers.def"
 #undef RC_OPTIMIZER
 };
@@ -135,7 +139,7 @@ static rc_code find_optimizer(const rc_config *cfg, const rc_graph *graph,
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", row->name);
         if (strcmp(row->name, name) != 0)
             continue;
-        bool has_none = strcmp(name, "sgd") == 0 && !(fabs(cfg->sgd_momentum) > 0);
+        bool has_none = row->kept == MOMENTUM && !(fabs(cfg->sgd_momentum) > 0);
         layout->n_moments_of_matrix = has_none ? 0 : row->n_of_matrix;
         layout->n_moments_of_other = has_none ? 0 : row->n_of_other;
         return RC_OK;
