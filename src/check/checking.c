@@ -248,17 +248,10 @@ static void add_hit(rc_checking *checking, rc_hit hit)
 {
     if (checking->code != RC_OK)
         return;
-    if (checking->n_hits == checking->n_room) {
-        size_t room = checking->n_room ? 2 * checking->n_room : 32;
-        rc_hit *hits;
-        checking->code = RC_NEW(checking->mem, &hits, room, checking->err);
-        if (checking->code != RC_OK)
-            return;
-        if (checking->n_hits)
-            memcpy(hits, checking->hits, checking->n_hits * sizeof *hits);
-        checking->hits = hits;
-        checking->n_room = room;
-    }
+    checking->code = RC_GROW(checking->mem, &checking->hits, checking->n_hits,
+                             &checking->n_room, checking->n_hits + 1, checking->err);
+    if (checking->code != RC_OK)
+        return;
     checking->hits[checking->n_hits++] = hit;
     if (!checking->has_stopped)
         checking->n_until_stop = checking->n_hits;

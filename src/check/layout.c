@@ -77,40 +77,24 @@ static bool drop_commas(rc_checking *checking, const char *from, rc_text *to)
     return true;
 }
 
-static bool grow(rc_checking *checking, void **at, size_t n, size_t *room, size_t elem_bytes)
-{
-    if (n < *room)
-        return true;
-    size_t new_room = *room ? 2 * *room : 64;
-    void *bigger;
-    checking->code = rc_arena_take(checking->mem, new_room, elem_bytes, &bigger, checking->err);
-    if (checking->code != RC_OK)
-        return false;
-    if (*room)
-        memcpy(bigger, *at, *room * elem_bytes);
-    *at = bigger;
-    *room = new_room;
-    return true;
-}
-
 static bool add_layer(rc_checking *checking, rc_pipeline_layout *layout, rc_stage_layer layer)
 {
-    void *at = layout->layers;
-    if (!grow(checking, &at, layout->n_layers, &layout->n_room, sizeof layer))
+    checking->code = RC_GROW(checking->mem, &layout->layers, layout->n_layers, &layout->n_room,
+                             layout->n_layers + 1, checking->err);
+    if (checking->code != RC_OK)
         return false;
-    layout->layers = at;
     layout->layers[layout->n_layers++] = layer;
     return true;
 }
 
 static bool end_stage(rc_checking *checking, rc_pipeline_layout *layout)
 {
-    void *at = layout->stage_starts;
-    if (!grow(checking, &at, layout->n_stages + 1, &layout->n_stage_room, sizeof(size_t)))
+    const size_t n = layout->n_stages ? layout->n_stages + 1 : 0;
+    checking->code = RC_GROW(checking->mem, &layout->stage_starts, n, &layout->n_stage_room,
+                             layout->n_stages + 2, checking->err);
+    if (checking->code != RC_OK)
         return false;
-    layout->stage_starts = at;
-    layout->stage_starts[0] = 0;
-    layout->stage_starts[++layout->n_stages] = layout->n_layers;
+    layout->stage_starts[++layout->n_stages] = layout->n_layers; /* the first starts at 0 */
     return true;
 }
 
