@@ -262,8 +262,8 @@ RC_API bool rc_profile_find(const char *name, rc_profile *profile);
 RC_API rc_tensor rc_graph_tensor(const rc_graph *graph, int tensor);
 RC_API rc_op rc_graph_op(const rc_graph *graph, int op);
 RC_API rc_region rc_graph_region(const rc_graph *graph, int region);
-/* The ops of a layer from 0 to num_layers - 1: [*first, *last]. */
-RC_API void rc_graph_layer_ops(const rc_graph *graph, int layer, int *first, int *last);
+/* The ops [*first, *last] of the layers [from, to], which are from 0 to num_layers - 1. */
+RC_API void rc_graph_layer_ops(const rc_graph *graph, int from, int to, int *first, int *last);
 
 /* The run of layers where all layers are alike; NULL where there are several runs. */
 RC_API const rc_block *rc_graph_only_run(const rc_graph *graph);

@@ -193,11 +193,11 @@ static rc_code find_contents(const rc_graph *graph, rc_arena *mem, int **out, rc
 {
     RC_TRY(RC_NEW(mem, out, graph->n_tensors, err));
     for (int i = 0; i < graph->n_tensors; i++) {
-        const rc_tensor row = rc_graph_tensor(graph, i), *tensor = &row;
+        const rc_tensor tensor = rc_graph_tensor(graph, i);
         (*out)[i] = i;
-        if (tensor->view_of < 0 &&
-            tensor->n_elem == rc_graph_tensor(graph, tensor->storage).n_elem)
-            (*out)[tensor->storage] = i;
+        if (tensor.view_of < 0 &&
+            tensor.n_elem == rc_graph_tensor(graph, tensor.storage).n_elem)
+            (*out)[tensor.storage] = i;
     }
     return RC_OK;
 }

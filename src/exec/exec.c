@@ -207,15 +207,14 @@ static void leave_library(rc_run *run)
         run->library_extra_bytes = w->outside_bytes;
 }
 
-static void run_kernel(rc_run *run, const rc_instr *instr, const rc_call *call)
+static void run_kernel(rc_run *run, const rc_instr *instr, const rc_op *op, const rc_call *call)
 {
-    const rc_op op = rc_graph_op(run->schedule->graph, instr->op);
     const bool is_backward = instr->kind == RC_INSTR_BACKWARD;
     const rc_op_scratch scratch = rc_op_scratch_of(
-        op.facts, &op.attr, run->schedule->graph->dtype, call->n_threads, is_backward);
+        op->facts, &op->attr, run->schedule->graph->dtype, call->n_threads, is_backward);
     if (scratch.library_bytes > 0)
         enter_library(run, instr, &scratch);
-    (is_backward ? run->backend->bwd : run->backend->fwd)[op.kind](call);
+    (is_backward ? run->backend->bwd : run->backend->fwd)[op->kind](call);
     if (scratch.library_bytes > 0)
         leave_library(run);
 }
@@ -237,7 +236,8 @@ static rc_code run_op(rc_run *run, int at, uint64_t draw, rc_error *err)
 {
     const rc_instr *instr = &run->schedule->instrs[at];
     const bool is_checked = run->is_watched || at == run->check_at;
-    rc_op_attr attr = rc_graph_op(run->schedule->graph, instr->op).attr;
+    const rc_op op = rc_graph_op(run->schedule->graph, instr->op);
+    rc_op_attr attr = op.attr;
     attr.loss_scale = 1.0 / run->options.n_micro_batches;
     if (!run->is_training)
         attr.p = 0;
@@ -259,7 +259,7 @@ static rc_code run_op(rc_run *run, int at, uint64_t draw, rc_error *err)
         call.out[k] = resolve(run, &rc_instr_out(run->schedule, instr)[k]);
     if (run->is_watched)
         rc_watch_before(run, instr);
-    run_kernel(run, instr, &call);
+    run_kernel(run, instr, &op, &call);
     if (run->fault.kind != RC_FAULT_NONE)
         return tell_fault(run, instr, err);
     return run->is_watched ? rc_watch_after(run, instr, err) : RC_OK;

@@ -142,17 +142,20 @@ rc_region rc_graph_region(const rc_graph *graph, int region)
     return r;
 }
 
-void rc_graph_layer_ops(const rc_graph *graph, int layer, int *first, int *last)
+/* The block of a layer that the graph has. */
+static const rc_block *block_of_layer(const rc_graph *graph, int layer)
 {
-    for (int i = 0; i < graph->n_blocks; i++) {
-        const rc_block *b = &graph->blocks[i];
-        if (!b->has_layers || layer < b->first_layer || layer >= b->first_layer + b->n_layers)
-            continue;
-        *first = b->first_op + (layer - b->first_layer) * b->n_ops;
-        *last = *first + b->n_ops - 1;
-        return;
-    }
-    RC_ASSERT(!"a layer of the graph");
+    const rc_block *b = graph->blocks;
+    while (!b->has_layers || layer >= b->first_layer + b->n_layers)
+        b++;
+    return b;
+}
+
+void rc_graph_layer_ops(const rc_graph *graph, int from, int to, int *first, int *last)
+{
+    const rc_block *a = block_of_layer(graph, from), *b = block_of_layer(graph, to);
+    *first = a->first_op + (from - a->first_layer) * a->n_ops;
+    *last = b->first_op + (to - b->first_layer + 1) * b->n_ops - 1;
 }
 
 static const char *name(const place *p, const char *prefix, const char *part,

@@ -47,6 +47,7 @@ void rc_build_block(rc_builder *b, const char *prefix, bool has_layers)
     b->flops = b->moved_bytes = b->n_parameters = 0;
 }
 
+/* Adds `more` so many times; false where the sum would pass `most`. */
 static bool add_times(int64_t more, int64_t times, int64_t most, int64_t *sum)
 {
     return rc_mul(more, times, &more) && rc_add(*sum, more, sum) && *sum <= most;
@@ -197,11 +198,6 @@ int rc_build_overwrite(rc_builder *b, const char *part, int over)
     return add_tensor(b, part, tensor);
 }
 
-static bool add_below(int64_t more, int64_t most, int64_t *sum)
-{
-    return rc_add(*sum, more, sum) && *sum <= most;
-}
-
 /* Operands read and written once, and the sums that keep every later one below 2^63. */
 static rc_code size_op(rc_builder *b, rc_op *op)
 {
@@ -210,21 +206,21 @@ static rc_code size_op(rc_builder *b, rc_op *op)
     bool is_sound = true;
     for (int i = 0; i < op->n_in && is_sound; i++)
         if (op->in[i] >= 0)
-            is_sound = add_below(rc_graph_tensor(b->graph, op->in[i]).bytes, most_bytes,
+            is_sound = add_times(rc_graph_tensor(b->graph, op->in[i]).bytes, 1, most_bytes,
                                  &op->fwd_bytes);
     for (int i = 0; i < op->n_out && is_sound; i++)
         if (op->out[i] >= 0)
-            is_sound = add_below(rc_graph_tensor(b->graph, op->out[i]).bytes, most_bytes,
+            is_sound = add_times(rc_graph_tensor(b->graph, op->out[i]).bytes, 1, most_bytes,
                                  &op->fwd_bytes);
-    if (!is_sound || !add_below(op->fwd_bytes, most_bytes, &b->moved_bytes))
+    if (!is_sound || !add_times(op->fwd_bytes, 1, most_bytes, &b->moved_bytes))
         return RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
                        "the tensors of one micro-batch pass 2^57 bytes at %s; choose smaller "
                        "sizes",
                        op->part);
     op->fwd_flops = facts->fwd_flops(&op->attr);
     op->bwd_flops = facts->bwd_flops(&op->attr);
-    if (!add_below(op->fwd_flops, INT64_MAX / MOST_FLOPS_SHARE, &b->flops) ||
-        !add_below(op->bwd_flops, INT64_MAX / MOST_FLOPS_SHARE, &b->flops))
+    if (!add_times(op->fwd_flops, 1, INT64_MAX / MOST_FLOPS_SHARE, &b->flops) ||
+        !add_times(op->bwd_flops, 1, INT64_MAX / MOST_FLOPS_SHARE, &b->flops))
         return RC_FAIL(b->err, RC_E_RANGE, RC_NOWHERE,
                        "one micro-batch takes more than 2^62 FLOP at %s; choose smaller sizes",
                        op->part);

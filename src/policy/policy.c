@@ -116,9 +116,7 @@ static void activate_full(rc_policy *policy, const rc_setting *setting, const in
     for (int64_t layer = 0; layer < end; layer += step) {
         int64_t last = layer + step - 1 < end ? layer + step - 1 : end - 1;
         rc_region group;
-        int ignored;
-        rc_graph_layer_ops(graph, (int)layer, &group.first, &ignored);
-        rc_graph_layer_ops(graph, (int)last, &ignored, &group.last);
+        rc_graph_layer_ops(graph, (int)layer, (int)last, &group.first, &group.last);
         activate(policy, last_reader, &group, RC_MECHANISM_CHECKPOINT, RC_BY_FULL);
     }
 }

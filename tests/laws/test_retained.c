@@ -324,7 +324,7 @@ static void check_exchanges(const shape *m, const rc_graph *graph, rc_arena *mem
     static const char prefix[] = "decoder.layers.1.";
     int first, last;
     (void)mem;
-    rc_graph_layer_ops(graph, 1, &first, &last);
+    rc_graph_layer_ops(graph, 1, 1, &first, &last);
     for (int i = first; i <= last; i++) {
         char buf[RC_GRAPH_NAME_BYTES];
         const char *part = rc_graph_op_name(graph, i, buf) + sizeof prefix - 1;
@@ -380,12 +380,12 @@ static void retained_bytes_match_what_megatron_core_held(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rc_error err = {0};
         rc_arena *mem = rc_arena_open();
-        rc_graph *graph;
         int64_t bytes, stats, more = cases[i].activation + cases[i].norms + cases[i].rotary;
         rc_config *cfg = law_config(&measured, "local", mem);
         cfg->tensor_model_parallel_size = cases[i].t;
         cfg->sequence_parallel = cases[i].has_sequence_parallel;
-        law_check(rc_graph_make(cfg, RC_PROFILE_MEGATRON_LOCAL, 0, mem, &graph, &err), &err);
+        const rc_graph *graph =
+            law_passes(cfg, RC_PROFILE_MEGATRON_LOCAL, RC_NOUN_GRAPH, mem).graph;
         law_check(rc_cost_layer(law_policy(graph, cases[i].setting, mem), 1, mem, &bytes,
                                 &stats, &err),
                   &err);
