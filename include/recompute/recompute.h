@@ -23,6 +23,7 @@
 #include <recompute/finding.h>
 #include <recompute/graph.h>
 #include <recompute/label.h>
+#include <recompute/layout.h>
 #include <recompute/log.h>
 #include <recompute/op.h>
 #include <recompute/passes.h>
