@@ -46,7 +46,7 @@ static rc_graph *graph_of(int n_layers, rc_arena *mem)
     must(rc_override_read(words, sizeof words / sizeof *words, mem, &doc, &err), &err);
     rc_input input = {doc, RC_FROM_OVERRIDE};
     must(rc_config_make(&input, 1, mem, &cfg, &err), &err);
-    must(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, &err), &err);
+    must(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, &err), &err);
     return graph;
 }
 

@@ -65,7 +65,7 @@ static rc_graph *make_graph(const char *const *words, size_t n, rc_arena *mem)
     need(rc_override_read(words, n, mem, &doc, &err), &err);
     rc_input input = {doc, RC_FROM_OVERRIDE};
     need(rc_config_make(&input, 1, mem, &cfg, &err), &err);
-    need(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, &err), &err);
+    need(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, &err), &err);
     return graph;
 }
 

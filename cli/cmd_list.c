@@ -202,6 +202,7 @@ static const list_row lists[] = {
      rc_graph_optimizers_table},
     {"readers", "the formats of a configuration", list_readers},
     {"studies", "the models that `recompute study` compares by itself", list_studies},
+    {"symbols", "the symbols that shapes are written in", rc_graph_symbols_table},
     {"rules", "every rule of `recompute check`, in the order it would fire", rc_rule_table},
 };
 enum { N_LISTS = sizeof lists / sizeof *lists };

@@ -10,6 +10,7 @@
 #include <recompute/arena.h>
 #include <recompute/config.h>
 #include <recompute/label.h>
+#include <recompute/layout.h>
 #include <recompute/op.h>
 #include <recompute/table.h>
 
@@ -53,15 +54,11 @@ typedef struct rc_param_layout {
     int n_moments_of_matrix, n_moments_of_other;
 } rc_param_layout;
 
-/* Symbols of shapes, per rank. */
+/* Symbols of shapes, per rank: s, b, h, ... */
 typedef struct rc_dims {
-    int64_t s, b, h, a, g, d, f, V, L;
-    /* words of the softmax: the vocabulary, or V where its padding takes part */
-    int64_t W;
-    /* tensor-, pipeline-, context-parallel sizes */
-    int64_t t, p, c;
-    /* s/c; tokens inside, and outside, tensor-parallel regions */
-    int64_t S, N, n;
+#define RC_SYMBOL(name, help, setting) int64_t name;
+#include "defs/symbols.def" /* installed beside this header */
+#undef RC_SYMBOL
     bool has_sequence_parallel;
 } rc_dims;
 
@@ -102,17 +99,11 @@ typedef struct rc_tensor {
     bool has_weight_decay;
 } rc_tensor;
 
-typedef enum rc_comm_kind {
-    RC_COMM_NONE,
-    RC_COMM_ALL_REDUCE,
-    RC_COMM_ALL_GATHER,
-    RC_COMM_REDUCE_SCATTER
-} rc_comm_kind;
-
-/* What an op's forward sends over the tensor-parallel group; a replay sends it again. */
+/* What an op sends, and to whom; a replay sends what forward does. */
 typedef struct rc_comm {
     rc_comm_kind kind;
-    /* of the full tensor */
+    rc_comm_group group;
+    /* of the full tensor: of all ranks' shards together */
     int64_t bytes;
 } rc_comm;
 
@@ -134,7 +125,6 @@ typedef struct rc_op {
     int64_t fwd_flops, bwd_flops;
     /* read and written by forward, each operand once */
     int64_t fwd_bytes;
-    rc_comm comm;
 } rc_op;
 
 /* Ops [first, last] that a label covers in one layer. */
@@ -171,8 +161,11 @@ typedef struct rc_graph {
     /* of activations and weights */
     rc_dtype dtype;
     int n_tensors, n_ops, n_regions;
-    /* tensors; -1 where the graph has none */
+    /* tensors; -1 where the graph has none: a chunk that does not embed has no tokens, one without the loss no
+     * targets */
     int tokens, targets, loss;
+    /* the model's number of the graph's first layer: names count from it, all else from 0 */
+    int first_layer;
     int64_t n_parameters;
     rc_param_layout layout;
 
@@ -191,22 +184,33 @@ typedef struct rc_graph {
     size_t n_region_rows_room;
 } rc_graph;
 
+/* Which graph. */
+typedef struct rc_graph_request {
+    /* what is null is derived as Megatron derives it */
+    const rc_config *cfg;
+    /* whose kernels run */
+    rc_profile profile;
+    /* vocabulary where cfg has none; 0 refuses that */
+    int64_t n_words;
+    /* the part of the model, with at least one layer; NULL: all of it, attention and MLP in every layer */
+    const rc_chunk *chunk;
+} rc_graph_request;
+
 /**
- * The graph of one micro-batch of a GPT or Llama-style model.
+ * The graph of one micro-batch of a GPT or Llama-style model, or of a chunk of it on one rank.
  *
- * takes   cfg         settings; what is null is derived as Megatron derives it
- *         profile     whose kernels run
- *         tokenizer   vocabulary where cfg has none; 0 refuses that
- * gives   *out        the graph, verified
+ * takes   request  as above
+ * gives   *out     the graph, verified
  * errors  RC_E_INPUT with the position of the setting that is missing or does not divide;
  *         RC_E_UNSUPPORTED for a setting that this profile's graph would leave out, at its position
- *         (src/defs/graph_lacks.def), for words that no builder knows, and for an optimizer whose
- *         state is not known;
+ *         (src/defs/graph_lacks.def), for words that no builder knows, for a layer of a kind without a
+ *         builder, for pipeline stages where no chunk is asked for, and for an optimizer whose state is
+ *         not known;
  *         RC_E_RANGE when a size passes 2^63-1
  */
 RC_MUST_CHECK
-RC_API rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
-                             rc_arena *mem, rc_graph **out, rc_error *err);
+RC_API rc_code rc_graph_make(const rc_graph_request *request, rc_arena *mem, rc_graph **out,
+                             rc_error *err);
 
 /* The sizes alone: what must be given is, and each is in its range. For callers with other rules too, which
  * say less well that a size is missing.
@@ -229,10 +233,12 @@ RC_API rc_code rc_graph_refuse_lacks(const rc_config *cfg, rc_profile profile, r
  * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_graph_lacks_table(rc_arena *mem, rc_table **out, rc_error *err);
-/* The rows of param_layouts.def and of optimizers.def, for `recompute list`.
+/* The rows of symbols.def, of param_layouts.def and of optimizers.def, for `recompute list`.
  *
- * gives   *out  a row per layout, or per optimizer
+ * gives   *out  a row per symbol, layout or optimizer
  * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_graph_symbols_table(rc_arena *mem, rc_table **out, rc_error *err);
 RC_MUST_CHECK
 RC_API rc_code rc_graph_layouts_table(rc_arena *mem, rc_table **out, rc_error *err);
 RC_MUST_CHECK
@@ -262,6 +268,8 @@ RC_API bool rc_profile_find(const char *name, rc_profile *profile);
 RC_API rc_tensor rc_graph_tensor(const rc_graph *graph, int tensor);
 RC_API rc_op rc_graph_op(const rc_graph *graph, int op);
 RC_API rc_region rc_graph_region(const rc_graph *graph, int region);
+/* What an op sends in forward, or in backward; kind NONE where it sends nothing. */
+RC_API rc_comm rc_graph_comm(const rc_graph *graph, int op, bool is_backward);
 /* The ops [*first, *last] of the layers [from, to], which are from 0 to num_layers - 1. */
 RC_API void rc_graph_layer_ops(const rc_graph *graph, int from, int to, int *first, int *last);
 

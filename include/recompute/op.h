@@ -69,6 +69,36 @@ typedef struct rc_rope_scaling {
     double amplitude;
 } rc_rope_scaling;
 
+/* The ranks that exchange with each other. ORDER of the names in src/op/op.c.
+ * source  megatron/core/parallel_state.py */
+typedef enum rc_comm_group {
+    RC_GROUP_NONE,
+    RC_GROUP_TP,
+    RC_GROUP_CP,
+    RC_GROUP_EP,
+    RC_GROUP_ETP,
+    RC_GROUP_DP,
+    RC_GROUP_PP,
+    RC_GROUP_COUNT
+} rc_comm_group;
+
+/* "tp", "cp", ...; "none" */
+RC_API const char *rc_comm_group_name(rc_comm_group group);
+
+/* ORDER of the names in src/op/op.c. */
+typedef enum rc_comm_kind {
+    RC_COMM_NONE,
+    RC_COMM_ALL_REDUCE,
+    RC_COMM_ALL_GATHER,
+    RC_COMM_REDUCE_SCATTER,
+    RC_COMM_SEND,
+    RC_COMM_RECV,
+    RC_COMM_COUNT
+} rc_comm_kind;
+
+/* "all-reduce", "all-gather", ...; "none" */
+RC_API const char *rc_comm_kind_name(rc_comm_kind kind);
+
 /* Operand slots, in this order. "[]" optional. A gradient has its operand's shape.
  *
  *   op                in                                     out                     grads of in
@@ -87,6 +117,11 @@ typedef struct rc_rope_scaling {
  *   activation        x [n,f] or [n,2f] (gate | up)          y [n,f]                 0
  *   cross_entropy     logits [n,V], targets i32 [n]          loss f32 [1], lse [n]   0
  *   contiguous        x [n,h] (a view)                       y [n,h]                 0
+ *   all_gather        x [n,h]                                y [N,h]                 0
+ *   reduce_scatter    x [N,h]                                y [n,h]                 0
+ *   all_reduce        x [n,h] (in place)                     y                       0
+ *   send              x [n,h]                                                        0
+ *   recv                                                     y [n,h]
  */
 enum { RC_OP_MAX_IN = 8, RC_OP_MAX_OUT = 8 };
 
@@ -121,6 +156,8 @@ typedef struct rc_op_attr {
     /* rope */
     double rotary_base;
     rc_rope_scaling rope_scaling;
+    /* who exchanges: of the ops that do, and of linear's backward, which sums the gradient of x; else NONE */
+    rc_comm_group group;
     bool is_rotary_interleaved;
     bool is_causal;
     /* activation */
@@ -163,6 +200,11 @@ typedef struct rc_op_facts {
     uint32_t grad_over_input;
     /* backward begins here: it needs the gradient of no output */
     bool seeds_grad;
+    /* Out[0] goes after forward whatever the setting, and backward has it computed again: it is the module
+     * that reads it who does so. */
+    bool drops_output;
+    /* what is sent over attr.group, where that is one */
+    rc_comm_kind fwd_comm, bwd_comm;
     int64_t (*fwd_flops)(const rc_op_attr *attr);
     /* incl. scores a fused backward redoes */
     int64_t (*bwd_flops)(const rc_op_attr *attr);

@@ -23,6 +23,8 @@ typedef struct rc_passes {
     /* given; may be NULL where a graph and a setting are */
     const rc_config *cfg;
     rc_profile profile;
+    /* the part of the model; NULL: all of it */
+    const rc_chunk *chunk;
     /* threads of the engine, for its kernels' scratch; at least 1 from the schedule on */
     int n_threads;
     /* instead of the config's; NULL: the config's */

@@ -59,12 +59,12 @@ typedef enum rc_tensor_fate_kind {
     RC_FATE_PIN
 } rc_tensor_fate_kind;
 
-/* Who discards, where it is no label. */
-enum { RC_BY_FULL = RC_LABEL_COUNT, RC_BY_CALLER };
+/* Who discards, where it is no label. MODULE: an op whose facts say drops_output, under any setting. */
+enum { RC_BY_FULL = RC_LABEL_COUNT, RC_BY_MODULE, RC_BY_CALLER };
 
 typedef struct rc_tensor_fate {
     rc_tensor_fate_kind kind;
-    /* of DISCARD: an rc_label, RC_BY_FULL or RC_BY_CALLER */
+    /* of DISCARD: an rc_label, RC_BY_FULL, RC_BY_MODULE or RC_BY_CALLER */
     int by;
 } rc_tensor_fate;
 

@@ -30,17 +30,16 @@ static rc_code retained_by(const rc_graph *graph, const rc_setting *setting, rc_
 }
 
 /* What a layer retains is counted, not what a rank holds. So two layers are enough: all are alike, and
- * the first's output is the second's input; and both may stand on one stage. */
+ * the first's output is the second's input. */
 static rc_code make_graph(const rc_config *cfg, rc_arena *mem, rc_graph **graph, rc_error *err)
 {
-    rc_config *two;
-    RC_TRY(RC_NEW(mem, &two, 1, err));
-    *two = *cfg;
-    two->num_layers = 2;
-    two->pipeline_model_parallel_size = 1;
-    two->origin[RC_FIELD_pipeline_model_parallel_size] = (rc_origin){.kind = RC_FROM_DERIVED};
-    bool is_local = cfg->transformer_impl && strcmp(cfg->transformer_impl, "local") == 0;
-    return rc_graph_make(two, is_local ? RC_PROFILE_MEGATRON_LOCAL : RC_PROFILE_MEGATRON_TE, 0,
+    const bool is_local = cfg->transformer_impl && strcmp(cfg->transformer_impl, "local") == 0;
+    const rc_layer_run two = {.n_layers = 2};
+    const rc_chunk chunk = {.runs = &two, .n_runs = 1};
+    return rc_graph_make(&(rc_graph_request){.cfg = cfg,
+                                             .profile = is_local ? RC_PROFILE_MEGATRON_LOCAL
+                                                                 : RC_PROFILE_MEGATRON_TE,
+                                             .chunk = &chunk},
                          mem, graph, err);
 }
 

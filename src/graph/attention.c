@@ -193,7 +193,6 @@ static bool is_fused(const rc_builder *b)
 int rc_build_attention_branch(rc_builder *b, int x)
 {
     const rc_config *cfg = b->cfg;
-    const rc_dims *dims = &b->graph->dims;
     bool has_fused_norm = b->graph->profile == RC_PROFILE_MEGATRON_TE;
     int norm_op = rc_build_count_ops(b);
     int y = rc_build_norm(b, "input_layernorm", x);
@@ -201,18 +200,14 @@ int rc_build_attention_branch(rc_builder *b, int x)
         rc_build_region(b, RC_LABEL_layernorm, norm_op, norm_op);
 
     bool has_qkv_bias = cfg->add_bias_linear || cfg->add_qkv_bias;
-    int64_t hidden_bytes = rc_build_hidden_bytes(b);
-    bool is_sharded = dims->t > 1;
+    y = rc_build_enter_tp(b, "self_attention.linear_qkv.gathered", y);
     int qkv =
         rc_build_linear(b, &(rc_linear_parts){.part = "self_attention.linear_qkv",
                                               .x = y,
                                               .weight_shape = "[(a+2g)d/t, h]",
                                               .bias_shape = has_qkv_bias ? "[(a+2g)d/t]" : NULL,
                                               .out_shape = "[N, (a+2g)d/t]",
-                                              .comm = {is_sharded && dims->has_sequence_parallel
-                                                           ? RC_COMM_ALL_GATHER
-                                                           : RC_COMM_NONE,
-                                                       hidden_bytes}});
+                                              .grad_group = rc_build_grad_group(b)});
     heads at = build_heads(b, qkv);
     int core_op = rc_build_count_ops(b);
     at = build_core_copies(b, at);
@@ -222,14 +217,11 @@ int rc_build_attention_branch(rc_builder *b, int x)
     int bias = cfg->add_bias_linear ? rc_build_weight(b, "self_attention.linear_proj.bias",
                                                       "[h]", RC_INIT_ZERO, 0)
                                     : RC_ABSENT;
-    rc_comm_kind reduce =
-        dims->has_sequence_parallel ? RC_COMM_REDUCE_SCATTER : RC_COMM_ALL_REDUCE;
-    int proj = rc_build_linear(
-        b, &(rc_linear_parts){.part = "self_attention.linear_proj",
-                              .x = o,
-                              .weight_shape = "[h, ad/t]",
-                              .out_shape = "[n, h]",
-                              .init_std = rc_build_scaled_init_std(b),
-                              .comm = {is_sharded ? reduce : RC_COMM_NONE, hidden_bytes}});
+    int proj = rc_build_linear(b, &(rc_linear_parts){.part = "self_attention.linear_proj",
+                                                     .x = o,
+                                                     .weight_shape = "[h, ad/t]",
+                                                     .out_shape = rc_build_product_shape(b),
+                                                     .init_std = rc_build_scaled_init_std(b)});
+    proj = rc_build_leave_tp(b, "self_attention.linear_proj.reduced", proj);
     return rc_build_bias_dropout_add(b, "self_attn_bda", proj, x, bias);
 }

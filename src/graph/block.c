@@ -142,6 +142,24 @@ rc_region rc_graph_region(const rc_graph *graph, int region)
     return r;
 }
 
+static int64_t operand_bytes(const rc_graph *graph, const int *operands, int n)
+{
+    return n > 0 && operands[0] >= 0 ? rc_graph_tensor(graph, operands[0]).bytes : 0;
+}
+
+rc_comm rc_graph_comm(const rc_graph *graph, int op, bool is_backward)
+{
+    const rc_op o = rc_graph_op(graph, op);
+    const rc_comm_kind kind = is_backward ? o.facts->bwd_comm : o.facts->fwd_comm;
+    if (o.attr.group == RC_GROUP_NONE || kind == RC_COMM_NONE)
+        return (rc_comm){.kind = RC_COMM_NONE};
+    /* The gradient of x, which is x's size, or the larger side of what moves whole. */
+    const int64_t in = operand_bytes(graph, o.in, o.n_in);
+    const int64_t out = operand_bytes(graph, o.out, o.n_out);
+    const bool is_own = o.facts->fwd_comm != RC_COMM_NONE;
+    return (rc_comm){kind, o.attr.group, is_own && out > in ? out : in};
+}
+
 /* The block of a layer that the graph has. */
 static const rc_block *block_of_layer(const rc_graph *graph, int layer)
 {
@@ -158,11 +176,11 @@ void rc_graph_layer_ops(const rc_graph *graph, int from, int to, int *first, int
     *last = b->first_op + (to - b->first_layer + 1) * b->n_ops - 1;
 }
 
-static const char *name(const place *p, const char *prefix, const char *part,
+static const char *name(const place *p, int first_layer, const char *prefix, const char *part,
                         char buf[RC_GRAPH_NAME_BYTES])
 {
     if (p->block->has_layers)
-        snprintf(buf, RC_GRAPH_NAME_BYTES, "%s%d.%s", prefix, layer_of(p), part);
+        snprintf(buf, RC_GRAPH_NAME_BYTES, "%s%d.%s", prefix, first_layer + layer_of(p), part);
     else
         snprintf(buf, RC_GRAPH_NAME_BYTES, "%s%s", prefix, part);
     return buf;
@@ -173,14 +191,14 @@ const char *rc_graph_tensor_name(const rc_graph *graph, int tensor,
 {
     const place p = place_of_tensor(graph, tensor);
     const rc_tensor *row = &graph->tensor_rows[p.block->row_tensor + p.row];
-    return name(&p, row->prefix, row->part, buf);
+    return name(&p, graph->first_layer, row->prefix, row->part, buf);
 }
 
 const char *rc_graph_op_name(const rc_graph *graph, int op, char buf[RC_GRAPH_NAME_BYTES])
 {
     const place p = place_of_op(graph, op);
     const rc_op *row = &graph->op_rows[p.block->row_op + p.row];
-    return name(&p, row->prefix, row->part, buf);
+    return name(&p, graph->first_layer, row->prefix, row->part, buf);
 }
 
 int rc_graph_count_regions(const rc_graph *graph, rc_label label)

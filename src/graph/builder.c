@@ -258,8 +258,7 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
                 .n_out = parts->out.n,
                 .attr = parts->attr,
                 .needs_in = facts->needs_in,
-                .needs_out = facts->needs_out,
-                .comm = parts->comm};
+                .needs_out = facts->needs_out};
     op.attr.s = graph->dims.S;
     op.attr.b = graph->dims.b;
     memcpy(op.in, parts->in.at, sizeof op.in);
@@ -305,16 +304,10 @@ int rc_build_count_ops(const rc_builder *b)
     return b->graph->n_ops;
 }
 
-int64_t rc_build_hidden_bytes(const rc_builder *b)
-{
-    const rc_dims *dims = &b->graph->dims;
-    return rc_op_times(rc_op_times(dims->N, dims->h), rc_dtype_bytes(b->graph->dtype));
-}
-
 double rc_build_scaled_init_std(const rc_builder *b)
 {
     /* Megatron's scaled_init_method_normal: outputs of residual branches start smaller. */
-    return b->cfg->init_method_std / sqrt(2.0 * (double)b->graph->dims.L);
+    return b->cfg->init_method_std / sqrt(2.0 * (double)b->cfg->num_layers);
 }
 
 /* "PART.SUFFIX" in the arena; names are kept by tensors, so they outlive the call. */
@@ -384,12 +377,56 @@ int rc_build_linear(rc_builder *b, const rc_linear_parts *parts)
                       .part = parts->part,
                       .attr = {.n = graph->dims.N,
                                .in = rc_build_row(b, w)->ld,
-                               .out = rc_build_row(b, w)->rows},
+                               .out = rc_build_row(b, w)->rows,
+                               .group = parts->grad_group},
                       .in = RC_OPERANDS(parts->x, w, bias),
-                      .out = RC_OPERANDS(y),
-                      .comm = parts->comm};
+                      .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
     return y;
+}
+
+static int build_exchange(rc_builder *b, rc_op_kind kind, const char *part, int x, int y)
+{
+    rc_op_parts op = {.kind = kind,
+                      .part = part,
+                      .attr = {.group = RC_GROUP_TP},
+                      .in = RC_OPERANDS(x),
+                      .out = RC_OPERANDS(y)};
+    rc_build_op(b, &op);
+    return y;
+}
+
+int rc_build_enter_tp(rc_builder *b, const char *part, int x)
+{
+    const rc_graph *graph = b->graph;
+    if (!graph->dims.has_sequence_parallel)
+        return x;
+    return build_exchange(
+        b, RC_OP_all_gather, part, x,
+        rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, "[N, h]"));
+}
+
+int rc_build_leave_tp(rc_builder *b, const char *part, int x)
+{
+    const rc_graph *graph = b->graph;
+    if (graph->dims.t == 1)
+        return x;
+    if (!graph->dims.has_sequence_parallel)
+        return build_exchange(b, RC_OP_all_reduce, part, x, rc_build_overwrite(b, part, x));
+    return build_exchange(
+        b, RC_OP_reduce_scatter, part, x,
+        rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, "[n, h]"));
+}
+
+const char *rc_build_product_shape(const rc_builder *b)
+{
+    return b->graph->dims.has_sequence_parallel ? "[N, h]" : "[n, h]";
+}
+
+rc_comm_group rc_build_grad_group(const rc_builder *b)
+{
+    const rc_dims *dims = &b->graph->dims;
+    return dims->t > 1 && !dims->has_sequence_parallel ? RC_GROUP_TP : RC_GROUP_NONE;
 }
 
 /* Profiles that cannot draw a mask again keep it: one byte an element. */

@@ -14,16 +14,19 @@ typedef struct rc_builder {
     rc_arena *mem;
     rc_error *err;
     rc_code code;
-    const char
-        *prefix;    /* of names: "embedding.", or "decoder.layers." before a layer's number */
-    bool is_engine; /* profile engine: in-place ops, no masks */
+    /* of names: "embedding.", or "decoder.layers." before a layer's number */
+    const char *prefix;
+    /* profile engine: in-place ops, no masks */
+    bool is_engine;
     bool is_rms_norm;
     bool has_rope;
-    rc_op_attr rope; /* what every rope op of the model has */
+    /* what every rope op of the model has */
+    rc_op_attr rope;
     rc_act act;
     /* of a layer of this block so far: forward's bytes, both ways' FLOPs, parameters */
     int64_t moved_bytes, flops, n_parameters;
-    int64_t all_moved_bytes, all_flops; /* of the blocks before */
+    /* of the blocks before */
+    int64_t all_moved_bytes, all_flops;
 } rc_builder;
 
 /* A stream of the residual: what a builder is handed and hands on. All int are tensor indices. */
@@ -64,7 +67,6 @@ typedef struct rc_op_parts {
     const char *part;
     rc_op_attr attr;
     rc_operands in, out;
-    rc_comm comm;
 } rc_op_parts;
 /* Adds the op; gives its index. needs_in/needs_out come from the op's facts; a profile that keeps
  * something else changes them on the op afterwards. */
@@ -89,9 +91,18 @@ typedef struct rc_linear_parts {
     int x;
     const char *weight_shape, *bias_shape, *out_shape; /* bias_shape NULL: none in this op */
     double init_std;
-    rc_comm comm;
+    /* whose ranks sum the gradient of x */
+    rc_comm_group grad_group;
 } rc_linear_parts;
 int rc_build_linear(rc_builder *b, const rc_linear_parts *parts);
+/* What stands around a linear whose weight is cut over the tensor-parallel group: x as every rank of the group
+ * needs it, [N,h] of [n,h]; and the sum of the ranks' products, [n,h] again. x itself without such a group. */
+int rc_build_enter_tp(rc_builder *b, const char *part, int x);
+int rc_build_leave_tp(rc_builder *b, const char *part, int x);
+/* The shape of that product: rows of all the group's tokens where they are told apart from a rank's. */
+const char *rc_build_product_shape(const rc_builder *b);
+/* Who sums the gradient of what such a linear reads: the gather's backward does where there is one. */
+rc_comm_group rc_build_grad_group(const rc_builder *b);
 /* residual + dropout(x + bias); `bias` may be RC_ABSENT. */
 int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residual, int bias);
 /* dropout of a whole tensor, by p; gives x itself when p is 0. */
@@ -100,11 +111,15 @@ int rc_build_dropout(rc_builder *b, const char *part, int x, double p);
 /* The layer builders: the residual stream in, the residual stream out. */
 int rc_build_attention_branch(rc_builder *b, int x); /* norm, attention, bias-dropout-add */
 int rc_build_mlp_branch(rc_builder *b, int x);       /* norm, MLP, bias-dropout-add */
-int rc_build_embedding(rc_builder *b);
-void rc_build_loss(rc_builder *b, int x, int word_embeddings);
+/* Tokens embedded; *words is the tensor of the table. */
+int rc_build_embedding(rc_builder *b, int *words);
+/* Final norm, output layer and loss; `words` is the embedding's table, or RC_ABSENT in a chunk without it. */
+void rc_build_loss(rc_builder *b, int x, int words);
+/* The ends of a chunk that has neighbours. */
+int rc_build_recv(rc_builder *b);
+void rc_build_send(rc_builder *b, int x);
 
-int rc_build_count_ops(const rc_builder *b);        /* next op's index: where a region starts */
-int64_t rc_build_hidden_bytes(const rc_builder *b); /* of [N,h]: what t ranks exchange */
+int rc_build_count_ops(const rc_builder *b); /* next op's index: where a region starts */
 double rc_build_scaled_init_std(const rc_builder *b); /* init_method_std / sqrt(2 L) */
 
 #endif

@@ -1,4 +1,5 @@
-/* ends.c — the two ends of the model: embeddings, and final norm, output layer and loss. */
+/* ends.c — the two ends of the model: embeddings, and final norm, output layer and loss; and those of a chunk
+ * between them, which receives and sends. */
 #include "graph/builder.h"
 
 #include <string.h>
@@ -15,24 +16,49 @@ static int build_words(rc_builder *b, const char *part)
     return w;
 }
 
-int rc_build_embedding(rc_builder *b)
+int rc_build_embedding(rc_builder *b, int *words)
 {
     rc_graph *graph = b->graph;
     const rc_config *cfg = b->cfg;
+    const bool is_cut = graph->dims.t > 1;
     bool has_positions = strcmp(cfg->position_embedding_type, "learned_absolute") == 0;
-    int w = build_words(b, "word_embeddings.weight");
+    *words = build_words(b, "word_embeddings.weight");
     int positions = has_positions ? rc_build_weight(b, "position_embeddings.weight", "[s, h]",
                                                     RC_INIT_NORMAL, cfg->init_method_std)
                                   : RC_ABSENT;
-    int y = rc_build_tensor(b, "output", RC_TENSOR_ACTIVATION, graph->dtype, "[n, h]");
+    /* A rank has the rows of its own words; the others' are 0 until the ranks are added up. */
+    const char *part = is_cut ? "word_embeddings" : "output";
+    int y =
+        rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, rc_build_product_shape(b));
     rc_op_parts op = {
         .kind = RC_OP_embedding,
-        .part = "output",
-        .attr = {.n = graph->dims.n, .h = graph->dims.h, .V = graph->dims.V / graph->dims.t},
-        .in = RC_OPERANDS(graph->tokens, w, positions),
+        .part = part,
+        .attr = {.n = graph->dims.N, .h = graph->dims.h, .V = graph->dims.V / graph->dims.t},
+        .in = RC_OPERANDS(graph->tokens, *words, positions),
         .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
+    y = rc_build_leave_tp(b, "output", y);
     return rc_build_dropout(b, "embedding_dropout", y, cfg->hidden_dropout);
+}
+
+int rc_build_recv(rc_builder *b)
+{
+    int y = rc_build_tensor(b, "received", RC_TENSOR_ACTIVATION, b->graph->dtype, "[n, h]");
+    rc_op_parts op = {.kind = RC_OP_recv,
+                      .part = "received",
+                      .attr = {.group = RC_GROUP_PP},
+                      .out = RC_OPERANDS(y)};
+    rc_build_op(b, &op);
+    return y;
+}
+
+void rc_build_send(rc_builder *b, int x)
+{
+    rc_op_parts op = {.kind = RC_OP_send,
+                      .part = "sent",
+                      .attr = {.group = RC_GROUP_PP},
+                      .in = RC_OPERANDS(x)};
+    rc_build_op(b, &op);
 }
 
 /* Engine: backward reads the logits and their log-sum-exp, and writes dlogits over the logits.
@@ -55,21 +81,24 @@ static void build_cross_entropy(rc_builder *b, int logits)
         rc_build_op_row(b, at)->needs_in &= ~1u;
 }
 
-void rc_build_loss(rc_builder *b, int x, int word_embeddings)
+void rc_build_loss(rc_builder *b, int x, int words)
 {
     rc_graph *graph = b->graph;
     int y = rc_build_norm(b, "decoder.final_layernorm", x);
-    int w = word_embeddings;
-    if (!b->cfg->share_embeddings_and_output_weights)
+    int w = words;
+    if (w == RC_ABSENT || !b->cfg->share_embeddings_and_output_weights)
         w = build_words(b, "output_layer.weight");
+    y = rc_build_enter_tp(b, "output_layer.gathered", y);
     int logits =
         rc_build_tensor(b, "output_layer", RC_TENSOR_ACTIVATION, graph->dtype, "[N, W/t]");
-    rc_op_parts op = {
-        .kind = RC_OP_linear,
-        .part = "output_layer",
-        .attr = {.n = graph->dims.N, .in = graph->dims.h, .out = graph->dims.W / graph->dims.t},
-        .in = RC_OPERANDS(y, w),
-        .out = RC_OPERANDS(logits)};
+    rc_op_parts op = {.kind = RC_OP_linear,
+                      .part = "output_layer",
+                      .attr = {.n = graph->dims.N,
+                               .in = graph->dims.h,
+                               .out = graph->dims.W / graph->dims.t,
+                               .group = rc_build_grad_group(b)},
+                      .in = RC_OPERANDS(y, w),
+                      .out = RC_OPERANDS(logits)};
     rc_build_op(b, &op);
     build_cross_entropy(b, logits);
 }

@@ -1,7 +1,8 @@
 /* graph.c — makes the graph of a model, checks it, prints it.
  *
  * takes  rc_config
- * gives  rc_graph: embedding, L layers, final norm, output layer, loss, in forward order
+ * gives  rc_graph: embedding, L layers, final norm, output layer, loss, in forward order; of a chunk its
+ *        part of them, between what it receives and what it sends
  * next   policy/ decides what of it is retained
  */
 #include "graph/builder.h"
@@ -54,6 +55,8 @@ static rc_code make_parallel_dims(const rc_config *cfg, rc_dims *dims, rc_error 
     RC_TRY(need_size(cfg, RC_FIELD_tensor_model_parallel_size, dims->t, err));
     RC_TRY(need_size(cfg, RC_FIELD_pipeline_model_parallel_size, dims->p, err));
     RC_TRY(need_size(cfg, RC_FIELD_context_parallel_size, dims->c, err));
+    dims->ep =
+        cfg->expert_model_parallel_size == RC_NULL_INT ? 1 : cfg->expert_model_parallel_size;
     dims->has_sequence_parallel = cfg->sequence_parallel && dims->t > 1;
     RC_TRY(
         need_divides(cfg, RC_FIELD_seq_length, dims->s, dims->c, "context_parallel_size", err));
@@ -112,6 +115,8 @@ static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
     dims->a = cfg->num_attention_heads;
     dims->s = cfg->seq_length;
     dims->b = cfg->micro_batch_size;
+    dims->E = cfg->num_moe_experts == RC_NULL_INT ? 0 : cfg->num_moe_experts;
+    dims->k = cfg->moe_router_topk == RC_NULL_INT ? 0 : cfg->moe_router_topk;
     if (cfg->kv_channels == RC_NULL_INT)
         RC_TRY(need_divides(cfg, RC_FIELD_hidden_size, dims->h, dims->a, "num_attention_heads",
                             err));
@@ -216,47 +221,135 @@ static rc_code need_reals(const rc_config *cfg, rc_error *err)
                    "rotary_base is %g; it must be at least 1", cfg->rotary_base);
 }
 
-static rc_code build_model(rc_builder *b)
+/* --- the layers, by kind */
+
+typedef int build_part(rc_builder *b, int x);
+
+static const struct part {
+    const char *name;
+    build_part *build;
+} mixers[RC_MIXER_COUNT] =
+    {
+#define RC_MIXER(name, builder, help) {#name, builder},
+#define RC_MLP(name, builder, help)
+#include "defs/layer_kinds.def"
+#undef RC_MIXER
+#undef RC_MLP
+},
+  mlps[RC_MLP_COUNT] = {
+#define RC_MIXER(name, builder, help)
+#define RC_MLP(name, builder, help) {#name, builder},
+#include "defs/layer_kinds.def"
+#undef RC_MIXER
+#undef RC_MLP
+};
+
+static int build_layer_part(rc_builder *b, const struct part *part, int x)
+{
+    return part->build ? part->build(b, x) : x;
+}
+
+static void build_first(rc_builder *b, const rc_chunk *chunk, int *x, int *words)
 {
     rc_graph *graph = b->graph;
+    *words = RC_ABSENT;
     rc_build_block(b, "", false);
-    graph->tokens = rc_build_tensor(b, "tokens", RC_TENSOR_INPUT, RC_I32, "[n]");
-    graph->targets = rc_build_tensor(b, "targets", RC_TENSOR_INPUT, RC_I32, "[N]");
-    b->prefix = "embedding.";
-    int word_embeddings = graph->n_tensors; /* the first weight */
-    int x = rc_build_embedding(b);
-    x = rc_build_block_end(b, 1, x);
-    rc_build_block(b, "decoder.layers.", true);
-    x = rc_build_attention_branch(b, x);
-    x = rc_build_mlp_branch(b, x);
-    x = rc_build_block_end(b, (int)graph->dims.L, x);
+    if (chunk->has_embedding)
+        graph->tokens = rc_build_tensor(b, "tokens", RC_TENSOR_INPUT, RC_I32, "[N]");
+    if (chunk->has_loss)
+        graph->targets = rc_build_tensor(b, "targets", RC_TENSOR_INPUT, RC_I32, "[N]");
+    b->prefix = chunk->has_embedding ? "embedding." : "";
+    *x = chunk->has_embedding ? rc_build_embedding(b, words) : rc_build_recv(b);
+    *x = rc_build_block_end(b, 1, *x);
+}
+
+static rc_code build_chunk(rc_builder *b, const rc_chunk *chunk)
+{
+    int x, words;
+    build_first(b, chunk, &x, &words);
+    for (int i = 0; i < chunk->n_runs; i++) {
+        const rc_layer_run *run = &chunk->runs[i];
+        rc_build_block(b, "decoder.layers.", true);
+        x = build_layer_part(b, &mixers[run->kind.mixer], x);
+        x = build_layer_part(b, &mlps[run->kind.mlp], x);
+        x = rc_build_block_end(b, run->n_layers, x);
+    }
     rc_build_block(b, "", false);
-    rc_build_loss(b, x, word_embeddings);
+    if (chunk->has_loss)
+        rc_build_loss(b, x, words);
+    else
+        rc_build_send(b, x);
     rc_build_block_end(b, 1, RC_ABSENT);
     return b->code;
 }
 
-rc_code rc_graph_make(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
-                      rc_arena *mem, rc_graph **out, rc_error *err)
+/* The layers of a chunk, all of them in `L`. */
+static rc_code need_chunk(const rc_chunk *chunk, int64_t *L, rc_error *err)
 {
-    RC_TRY(rc_graph_refuse_lacks(cfg, profile, err));
+    *L = 0;
+    for (int i = 0; i < chunk->n_runs; i++) {
+        const rc_layer_run *run = &chunk->runs[i];
+        const bool is_something = mixers[run->kind.mixer].build || mlps[run->kind.mlp].build;
+        if (run->n_layers < 1 || !is_something)
+            return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                           "a run of %d layers of %s and %s cannot be built", run->n_layers,
+                           mixers[run->kind.mixer].name, mlps[run->kind.mlp].name);
+        *L += run->n_layers;
+    }
+    if (*L < 1 || *L > most_layers)
+        return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
+                       "a chunk has %" PRId64 " layers; it must have 1 to %" PRId64, *L,
+                       most_layers);
+    return RC_OK;
+}
+
+static rc_code refuse_stages(const rc_graph_request *request, rc_error *err)
+{
+    const rc_config *cfg = request->cfg;
+    if (request->chunk || cfg->pipeline_model_parallel_size == 1)
+        return RC_OK;
+    return RC_FAIL(
+        err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_pipeline_model_parallel_size].where,
+        "model.pipeline_model_parallel_size is %" PRId64
+        ": the graph of a whole model has one stage; ask for a chunk, or set it to 1",
+        cfg->pipeline_model_parallel_size);
+}
+
+static rc_code open_builder(const rc_graph_request *request, rc_builder *b)
+{
+    const rc_config *cfg = request->cfg;
+    rc_graph *graph = b->graph;
+    RC_TRY(make_dims(cfg, &graph->dims, b->err));
+    RC_TRY(make_vocabulary(cfg, request->profile, request->n_words, &graph->dims, b->err));
+    RC_TRY(read_words(cfg, b, b->err));
+    RC_TRY(need_reals(cfg, b->err));
+    RC_TRY(rc_params_layout(cfg, graph, b->err));
+    return b->has_rope ? rc_rope_read(cfg, &graph->dims, &b->rope, b->err) : RC_OK;
+}
+
+rc_code rc_graph_make(const rc_graph_request *request, rc_arena *mem, rc_graph **out,
+                      rc_error *err)
+{
+    const rc_config *cfg = request->cfg;
+    RC_TRY(rc_graph_refuse_lacks(cfg, request->profile, err));
+    RC_TRY(refuse_stages(request, err));
     RC_TRY(RC_NEW(mem, out, 1, err));
     rc_graph *graph = *out;
-    graph->profile = profile;
+    graph->profile = request->profile;
     graph->dtype = cfg->bf16 ? RC_BF16 : cfg->fp16 ? RC_F16 : RC_F32;
+    graph->tokens = graph->targets = graph->loss = RC_ABSENT;
     rc_builder b = {.cfg = cfg,
                     .graph = graph,
                     .mem = mem,
                     .err = err,
-                    .is_engine = profile == RC_PROFILE_ENGINE};
-    RC_TRY(make_dims(cfg, &graph->dims, err));
-    RC_TRY(make_vocabulary(cfg, profile, tokenizer, &graph->dims, err));
-    RC_TRY(read_words(cfg, &b, err));
-    RC_TRY(need_reals(cfg, err));
-    RC_TRY(rc_params_layout(cfg, graph, err));
-    if (b.has_rope)
-        RC_TRY(rc_rope_read(cfg, &graph->dims, &b.rope, err));
-    RC_TRY(build_model(&b));
+                    .is_engine = request->profile == RC_PROFILE_ENGINE};
+    RC_TRY(open_builder(request, &b));
+    const rc_layer_run all = {.n_layers = (int)graph->dims.L};
+    const rc_chunk whole = {.runs = &all, .n_runs = 1, .has_embedding = true, .has_loss = true};
+    const rc_chunk *chunk = request->chunk ? request->chunk : &whole;
+    RC_TRY(need_chunk(chunk, &graph->dims.L, err));
+    graph->first_layer = chunk->first_layer;
+    RC_TRY(build_chunk(&b, chunk));
     return rc_graph_verify(graph, err);
 }
 
@@ -364,7 +457,6 @@ rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **out, rc_
     RC_TRY(rc_table_make(mem, "ops", "operations of one micro-batch", columns, 8, out, err));
     for (int i = 0; i < graph->n_ops; i++) {
         const rc_op op = rc_graph_op(graph, i);
-        const rc_tensor y = rc_graph_tensor(graph, op.out[0]);
         char buf[RC_GRAPH_NAME_BYTES];
         const char *name;
         rc_cell *row;
@@ -373,8 +465,10 @@ rc_code rc_graph_table(const rc_graph *graph, rc_arena *mem, rc_table **out, rc_
         row[0] = rc_cell_text(name);
         row[1] = rc_cell_text(op.facts->name);
         row[2] = rc_cell_int(op.layer);
-        row[3] = rc_cell_text(y.shape);
-        row[4] = rc_cell_int(y.bytes);
+        if (op.n_out > 0) {
+            row[3] = rc_cell_text(rc_graph_tensor(graph, op.out[0]).shape);
+            row[4] = rc_cell_int(rc_graph_tensor(graph, op.out[0]).bytes);
+        }
         row[5] = rc_cell_int(op.fwd_flops);
         row[6] = rc_cell_int(op.bwd_flops);
         row[7] = rc_cell_int(op.fwd_bytes);

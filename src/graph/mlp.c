@@ -26,10 +26,7 @@ static int build_activation(rc_builder *b, int x)
 int rc_build_mlp_branch(rc_builder *b, int x)
 {
     const rc_config *cfg = b->cfg;
-    const rc_dims *dims = &b->graph->dims;
     bool has_fused_norm = b->graph->profile == RC_PROFILE_MEGATRON_TE;
-    bool is_sharded = dims->t > 1;
-    int64_t hidden_bytes = rc_build_hidden_bytes(b);
     int norm_op = rc_build_count_ops(b);
     int y = rc_build_norm(b, "pre_mlp_layernorm", x);
     if (!has_fused_norm)
@@ -37,6 +34,7 @@ int rc_build_mlp_branch(rc_builder *b, int x)
 
     /* A norm fused into fc1 is inside the module, so label mlp covers it. */
     int first_op = has_fused_norm ? norm_op : rc_build_count_ops(b);
+    y = rc_build_enter_tp(b, "mlp.linear_fc1.gathered", y);
     const char *bias_shape = cfg->gated_linear_unit ? "[2f/t]" : "[f/t]";
     int fc1 = rc_build_linear(
         b, &(rc_linear_parts){.part = "mlp.linear_fc1",
@@ -44,23 +42,17 @@ int rc_build_mlp_branch(rc_builder *b, int x)
                               .weight_shape = cfg->gated_linear_unit ? "[2f/t, h]" : "[f/t, h]",
                               .bias_shape = cfg->add_bias_linear ? bias_shape : NULL,
                               .out_shape = cfg->gated_linear_unit ? "[N, 2f/t]" : "[N, f/t]",
-                              .comm = {is_sharded && dims->has_sequence_parallel
-                                           ? RC_COMM_ALL_GATHER
-                                           : RC_COMM_NONE,
-                                       hidden_bytes}});
+                              .grad_group = rc_build_grad_group(b)});
     int act = build_activation(b, fc1);
     int bias = cfg->add_bias_linear
                    ? rc_build_weight(b, "mlp.linear_fc2.bias", "[h]", RC_INIT_ZERO, 0)
                    : RC_ABSENT;
-    rc_comm_kind reduce =
-        dims->has_sequence_parallel ? RC_COMM_REDUCE_SCATTER : RC_COMM_ALL_REDUCE;
-    int fc2 = rc_build_linear(
-        b, &(rc_linear_parts){.part = "mlp.linear_fc2",
-                              .x = act,
-                              .weight_shape = "[h, f/t]",
-                              .out_shape = "[n, h]",
-                              .init_std = rc_build_scaled_init_std(b),
-                              .comm = {is_sharded ? reduce : RC_COMM_NONE, hidden_bytes}});
+    int fc2 = rc_build_linear(b, &(rc_linear_parts){.part = "mlp.linear_fc2",
+                                                    .x = act,
+                                                    .weight_shape = "[h, f/t]",
+                                                    .out_shape = rc_build_product_shape(b),
+                                                    .init_std = rc_build_scaled_init_std(b)});
+    fc2 = rc_build_leave_tp(b, "mlp.linear_fc2.reduced", fc2);
     rc_build_region(b, RC_LABEL_mlp, first_op, rc_build_count_ops(b) - 1);
     return rc_build_bias_dropout_add(b, "mlp_bda", fc2, x, bias);
 }

@@ -4,7 +4,7 @@
  *   shape   = "[" sum { "," sum } "]"
  *   sum     = product { "+" product }
  *   product = factor { factor | "/" factor }      all factors above the bar first, then division
- *   factor  = number | symbol | "(" sum ")"
+ *   factor  = number | symbol | "(" sum ")"       the longest symbol that fits (symbols.def)
  */
 #include "graph/shape.h"
 
@@ -27,22 +27,30 @@ static void skip_space(cursor *c)
         c->at++;
 }
 
-static bool find_symbol(const rc_dims *dims, char symbol, int64_t *out)
+static const struct symbol {
+    const char *name, *words, *setting;
+    /* of its value in rc_dims */
+    size_t at;
+} symbols[] = {
+#define RC_SYMBOL(name, words, setting) {#name, words, setting, offsetof(rc_dims, name)},
+#include "defs/symbols.def"
+#undef RC_SYMBOL
+};
+enum { N_SYMBOLS = sizeof symbols / sizeof *symbols };
+
+/* The longest symbol that the text begins with; NULL where none does. */
+static const struct symbol *find_symbol(const char *text)
 {
-    const struct {
-        char symbol;
-        int64_t value;
-    } symbols[] = {{'s', dims->s}, {'b', dims->b}, {'h', dims->h}, {'a', dims->a},
-                   {'g', dims->g}, {'d', dims->d}, {'f', dims->f}, {'V', dims->V},
-                   {'W', dims->W}, {'L', dims->L}, {'t', dims->t}, {'c', dims->c},
-                   {'S', dims->S}, {'N', dims->N}, {'n', dims->n}};
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        if (symbols[i].symbol != symbol)
+    const struct symbol *found = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; i < N_SYMBOLS; i++) {
+        const size_t n = strlen(symbols[i].name);
+        if (n <= longest || strncmp(symbols[i].name, text, n) != 0)
             continue;
-        *out = symbols[i].value;
-        return true;
+        found = &symbols[i];
+        longest = n;
     }
-    return false;
+    return found;
 }
 
 static rc_code eval_factor(cursor *c, int64_t *out)
@@ -60,9 +68,11 @@ static rc_code eval_factor(cursor *c, int64_t *out)
             return RC_FAIL(c->err, RC_E_BUG, RC_NOWHERE, "shape %s: missing )", c->text);
         return RC_OK;
     }
-    if (!find_symbol(c->dims, *c->at, out))
+    const struct symbol *symbol = find_symbol(c->at);
+    if (!symbol)
         return RC_FAIL(c->err, RC_E_BUG, RC_NOWHERE, "shape %s: no symbol %c", c->text, *c->at);
-    c->at++;
+    memcpy(out, (const char *)c->dims + symbol->at, sizeof *out);
+    c->at += strlen(symbol->name);
     return RC_OK;
 }
 
@@ -123,5 +133,21 @@ rc_code rc_shape_eval(const char *text, const rc_dims *dims, rc_shape *out, rc_e
     }
     if (*c.at != ']')
         return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "shape %s: missing ]", text);
+    return RC_OK;
+}
+
+rc_code rc_graph_symbols_table(rc_arena *mem, rc_table **out, rc_error *err)
+{
+    static const rc_column columns[] = {{"symbol", NULL, RC_UNIT_TEXT},
+                                        {"means", NULL, RC_UNIT_TEXT},
+                                        {"setting", NULL, RC_UNIT_TEXT}};
+    RC_TRY(rc_table_make(mem, "symbols", "The symbols of shapes", columns, 3, out, err));
+    for (size_t i = 0; i < N_SYMBOLS; i++) {
+        rc_cell *row;
+        RC_TRY(rc_table_add_row(*out, &row, err));
+        row[0] = rc_cell_text(symbols[i].name);
+        row[1] = rc_cell_text(symbols[i].words);
+        row[2] = rc_cell_text(symbols[i].setting);
+    }
     return RC_OK;
 }

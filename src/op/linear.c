@@ -1,4 +1,5 @@
-/* linear.c — y = x w^T + b. Backward reads x for dw and w for dx. */
+/* linear.c — y = x w^T + b. Backward reads x for dw and w for dx. Where every rank of a group has the same x and
+ * rows of w of its own, dx is the sum over the group. */
 #include "op/facts.h"
 
 static int64_t fwd_flops(const rc_op_attr *attr)
@@ -28,6 +29,7 @@ const rc_op_facts rc_op_linear = {
     .n_out = 1,
     .needs_in = RC_BIT(0) | RC_BIT(1),
     .grads = RC_BIT(0) | RC_BIT(1) | RC_BIT(2),
+    .bwd_comm = RC_COMM_ALL_REDUCE,
     .fwd_flops = fwd_flops,
     .bwd_flops = bwd_flops,
     .library_bytes = library_bytes,

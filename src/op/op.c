@@ -1,4 +1,4 @@
-/* op.c — dtypes, and the table of facts. */
+/* op.c — the names of what ops speak of, and what the facts of several ops share. */
 #include "op/facts.h"
 
 #include "base/num.h"
@@ -23,15 +23,19 @@ const char *rc_dtype_name(rc_dtype dtype)
     return dtypes[dtype].name;
 }
 
-static const rc_op_facts *const table[RC_OP_COUNT] = {
-#define RC_OP(name, help) [RC_OP_##name] = &rc_op_##name,
-#include "defs/ops.def"
-#undef RC_OP
-};
+static const char *const group_names[RC_GROUP_COUNT] = {"none", "tp", "cp", "ep",
+                                                        "etp",  "dp", "pp"};
+static const char *const comm_names[RC_COMM_COUNT] = {
+    "none", "all-reduce", "all-gather", "reduce-scatter", "send", "receive"};
 
-const rc_op_facts *rc_op_find(rc_op_kind kind)
+const char *rc_comm_group_name(rc_comm_group group)
 {
-    return table[kind];
+    return group_names[group];
+}
+
+const char *rc_comm_kind_name(rc_comm_kind kind)
+{
+    return comm_names[kind];
 }
 
 int64_t rc_op_no_flops(const rc_op_attr *attr)

@@ -33,11 +33,15 @@ bool rc_noun_find(const char *name, size_t n, rc_noun *out)
 
 static rc_code make_graph(rc_passes *passes, rc_arena *mem, rc_error *err)
 {
-    const int64_t n_words = passes->profile == RC_PROFILE_ENGINE ? RC_TEXT_VOCAB : 0;
+    const rc_graph_request request = {
+        .cfg = passes->cfg,
+        .profile = passes->profile,
+        .n_words = passes->profile == RC_PROFILE_ENGINE ? RC_TEXT_VOCAB : 0,
+        .chunk = passes->chunk};
     rc_graph *graph;
     if (passes->graph)
         return RC_OK;
-    RC_TRY(rc_graph_make(passes->cfg, passes->profile, n_words, mem, &graph, err));
+    RC_TRY(rc_graph_make(&request, mem, &graph, err));
     passes->graph = graph;
     return RC_OK;
 }

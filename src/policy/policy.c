@@ -78,7 +78,6 @@ static void activate(rc_policy *policy, const int *last_reader, const rc_region 
 {
     const rc_graph *graph = policy->graph;
     const int first = region->first, last = region->last;
-    policy->n_active_regions++;
     for (int i = first; i <= last; i++) {
         const rc_op op = rc_graph_op(graph, i);
         for (int k = 0; k < op.n_in; k++)
@@ -98,9 +97,11 @@ static void activate_labels(rc_policy *policy, const rc_setting *setting,
     const rc_graph *graph = policy->graph;
     for (int i = 0; i < graph->n_regions; i++) {
         const rc_region region = rc_graph_region(graph, i);
-        if (setting->labels >> region.label & 1u)
-            activate(policy, last_reader, &region, rc_label_find_facts(region.label)->mechanism,
-                     (int)region.label);
+        if (!(setting->labels >> region.label & 1u))
+            continue;
+        activate(policy, last_reader, &region, rc_label_find_facts(region.label)->mechanism,
+                 (int)region.label);
+        policy->n_active_regions++;
     }
 }
 
@@ -118,6 +119,17 @@ static void activate_full(rc_policy *policy, const rc_setting *setting, const in
         rc_region group;
         rc_graph_layer_ops(graph, (int)layer, (int)last, &group.first, &group.last);
         activate(policy, last_reader, &group, RC_MECHANISM_CHECKPOINT, RC_BY_FULL);
+        policy->n_active_regions++;
+    }
+}
+
+/* What modules drop by themselves; a label or a group that drops it too is named before. */
+static void activate_modules(rc_policy *policy, const int *last_reader)
+{
+    for (int i = 0; i < policy->graph->n_ops; i++) {
+        const rc_region op = {.first = i, .last = i};
+        if (rc_graph_op(policy->graph, i).facts->drops_output)
+            activate(policy, last_reader, &op, RC_MECHANISM_DISCARD, RC_BY_MODULE);
     }
 }
 
@@ -141,6 +153,7 @@ rc_code rc_policy_make(const rc_graph *graph, const rc_setting *setting, rc_aren
         activate_labels(*out, setting, last_reader);
     else if (setting->granularity == RC_GRANULARITY_FULL)
         activate_full(*out, setting, last_reader);
+    activate_modules(*out, last_reader);
     return rc_policy_verify(*out, err);
 }
 
@@ -158,7 +171,7 @@ rc_code rc_policy_keep_last_layer(const rc_policy *policy, rc_arena *mem, rc_pol
     const rc_graph *graph = policy->graph;
     *out = NULL;
     for (int i = 0; i < graph->n_tensors; i++) {
-        if (policy->fates[i].kind != RC_FATE_DISCARD ||
+        if (policy->fates[i].kind != RC_FATE_DISCARD || policy->fates[i].by == RC_BY_MODULE ||
             rc_graph_tensor(graph, i).layer != graph->dims.L - 1)
             continue;
         if (!*out) {
@@ -239,6 +252,7 @@ static const char *discarder(rc_tensor_fate fate)
     if (fate.kind != RC_FATE_DISCARD)
         return NULL;
     return fate.by == RC_BY_FULL     ? "full"
+           : fate.by == RC_BY_MODULE ? "module"
            : fate.by == RC_BY_CALLER ? "caller"
                                      : rc_label_find_facts((rc_label)fate.by)->name;
 }

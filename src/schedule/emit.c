@@ -223,6 +223,15 @@ static rc_code wait_for(emitter *e, int tensor)
     return RC_OK;
 }
 
+/* What a module drops by itself is no cost of the setting. */
+static void count_replay(emitter *e, const rc_op *op)
+{
+    if (e->policy->fates[op->out[0]].by == RC_BY_MODULE)
+        return;
+    e->schedule->recompute_flops += op->fwd_flops;
+    e->schedule->recompute_moved_bytes += op->fwd_bytes;
+}
+
 /* Depth first, over a stack of our own: a group of thousands of layers is as deep as it is long. */
 static rc_code ensure_available(emitter *e, int tensor)
 {
@@ -234,8 +243,7 @@ static rc_code ensure_available(emitter *e, int tensor)
             RC_TRY(wait_for(e, op.in[top->next_in++]));
             continue;
         }
-        e->schedule->recompute_flops += op.fwd_flops;
-        e->schedule->recompute_moved_bytes += op.fwd_bytes;
+        count_replay(e, &op);
         RC_TRY(emit_forward(e, e->stack[--e->n_stack].op, RC_INSTR_RECOMPUTE));
     }
     return RC_OK;
@@ -266,12 +274,14 @@ static int grad_root(const emitter *e, int tensor)
 static bool takes_over(const emitter *e, const rc_op *op, int k)
 {
     const rc_op_facts *facts = op->facts;
-    const rc_tensor x = rc_graph_tensor(e->graph, op->in[k]);
     const uint32_t alone =
         facts->grad_in_place | (op->attr.p > 0 ? 0 : facts->passes_undropped_grad);
+    if (!((facts->passes_grad | alone) >> k & 1u))
+        return false;
+    const rc_tensor x = rc_graph_tensor(e->graph, op->in[k]);
     if (x.view_of >= 0 || x.bytes != rc_graph_tensor(e->graph, op->out[0]).bytes)
         return false;
-    return (facts->passes_grad >> k & 1u) || ((alone >> k & 1u) && x.n_consumers == 1);
+    return (facts->passes_grad >> k & 1u) || x.n_consumers == 1;
 }
 
 static rc_code open_gradient(emitter *e, const rc_op *op, int k, int d_out)
@@ -357,9 +367,20 @@ static rc_code add_persistent(emitter *e, int tensor, rc_param_role role, int *o
 {
     rc_buffer buffer;
     *out = RC_NO_BUFFER;
-    if (!rc_persistent_buffer(e->graph, tensor, role, &buffer))
+    if (tensor < 0 || !rc_persistent_buffer(e->graph, tensor, role, &buffer))
         return RC_OK;
     return add_buffer(e, buffer, out);
+}
+
+/* A chunk may have none. */
+static rc_code open_input(emitter *e, int tensor, int *out)
+{
+    RC_TRY(add_persistent(e, tensor, RC_PARAM_WEIGHT, out));
+    if (tensor < 0)
+        return RC_OK;
+    e->buffer_of[tensor] = *out;
+    e->is_available[tensor] = true;
+    return RC_OK;
 }
 
 static rc_code open_persistent(emitter *e)
@@ -378,13 +399,9 @@ static rc_code open_persistent(emitter *e)
         e->buffer_of[i] = param->buffer[RC_PARAM_WEIGHT];
         e->is_available[i] = true;
     }
-    RC_TRY(add_persistent(e, graph->tokens, RC_PARAM_WEIGHT, &s->tokens));
-    RC_TRY(add_persistent(e, graph->targets, RC_PARAM_WEIGHT, &s->targets));
-    RC_TRY(add_persistent(e, graph->loss, RC_PARAM_WEIGHT, &s->loss));
-    e->buffer_of[graph->tokens] = s->tokens;
-    e->buffer_of[graph->targets] = s->targets;
-    e->is_available[graph->tokens] = e->is_available[graph->targets] = true;
-    return RC_OK;
+    RC_TRY(open_input(e, graph->tokens, &s->tokens));
+    RC_TRY(open_input(e, graph->targets, &s->targets));
+    return add_persistent(e, graph->loss, RC_PARAM_WEIGHT, &s->loss);
 }
 
 static void note_last(emitter *e, const int *operands, int n, int at)

@@ -3,7 +3,7 @@
  *   print_retained PROFILE SETTING KEY=VALUE...
  *
  * Rows: bytes, dtype, shape, storage, and the operations whose backward reads it ("pinned": a replay
- * starts from it). Of the layers the first is printed. Behind them what the layer's operations send.
+ * starts from it). Of the layers the first is printed. Behind them what the layer's operations send, forward and backward.
  */
 #include "../laws/law.h"
 
@@ -62,14 +62,13 @@ static void print_layer(const rc_policy *policy, const bool *is_retained, int la
     printf("%8lld bytes\n", (long long)sum);
 }
 
-static void print_exchanges(const rc_graph *graph)
+static void print_exchanges(const rc_graph *graph, bool is_backward)
 {
-    static const char *const kinds[] = {"", "all-reduce", "all-gather", "reduce-scatter"};
-    printf("\nsent in forward\n");
+    printf("\nsent in %s\n", is_backward ? "backward" : "forward");
     for (int i = 0; i < graph->n_ops; i++) {
-        const rc_op op = rc_graph_op(graph, i);
-        if (op.layer == 0 && op.comm.kind != RC_COMM_NONE)
-            printf("%8lld %-14s %s\n", (long long)op.comm.bytes, kinds[op.comm.kind],
+        const rc_comm comm = rc_graph_comm(graph, i, is_backward);
+        if (rc_graph_op(graph, i).layer == 0 && comm.kind != RC_COMM_NONE)
+            printf("%8lld %-14s %s\n", (long long)comm.bytes, rc_comm_kind_name(comm.kind),
                    part_of_op(graph, i));
     }
 }
@@ -87,7 +86,8 @@ static rc_code print_all(rc_profile profile, const char *name, const char *const
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "%s is no setting", name);
     RC_TRY(rc_override_read(words, n, mem, &doc, err));
     RC_TRY(rc_config_make(&(rc_input){doc, RC_FROM_OVERRIDE}, 1, mem, &cfg, err));
-    RC_TRY(rc_graph_make(cfg, profile, 0, mem, &graph, err));
+    RC_TRY(
+        rc_graph_make(&(rc_graph_request){.cfg = cfg, .profile = profile}, mem, &graph, err));
     RC_TRY(rc_policy_make(graph, &setting, mem, &policy, err));
     RC_TRY(rc_policy_retained(policy, mem, &is_retained, err));
     const rc_dims *dims = &graph->dims;
@@ -96,7 +96,8 @@ static rc_code print_all(rc_profile profile, const char *name, const char *const
     print_layer(policy, is_retained, -1, "before the layers");
     print_layer(policy, is_retained, 0, "a layer");
     print_layer(policy, is_retained, (int)dims->L, "behind the layers");
-    print_exchanges(graph);
+    print_exchanges(graph, false);
+    print_exchanges(graph, true);
     return RC_OK;
 }
 

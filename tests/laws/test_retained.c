@@ -156,7 +156,9 @@ static rc_graph *make_graph(shape *m, rc_arena *mem)
     cfg->num_query_groups = m->g;
     cfg->tensor_model_parallel_size = m->t;
     cfg->sequence_parallel = m->has_sequence_parallel;
-    law_check(rc_graph_make(cfg, m->profile, 0, mem, &graph, &err), &err);
+    law_check(rc_graph_make(&(rc_graph_request){.cfg = cfg, .profile = m->profile}, mem, &graph,
+                            &err),
+              &err);
     m->N = S * B;
     m->n = m->has_sequence_parallel ? m->N / m->t : m->N;
     m->h = H;
@@ -294,47 +296,93 @@ static void ends_keep_masks_the_final_norm_and_one_softmax(void **state)
 
 typedef struct exchange {
     const char *part;
-    rc_comm_kind alone, sequence; /* without sequence parallelism, and with it */
+    /* forward and backward, without sequence parallelism and with it */
+    rc_comm_kind alone[2], sequence[2];
 } exchange;
 
-/* The whole tensor [N,h] goes over the group: gathered before a column-parallel linear, reduced
- * behind a row-parallel one. source  megatron/core/tensor_parallel/layers.py, mappings.py */
-static const exchange exchanges[] = {
-    {"self_attention.linear_qkv", RC_COMM_NONE, RC_COMM_ALL_GATHER},
-    {"self_attention.linear_proj", RC_COMM_ALL_REDUCE, RC_COMM_REDUCE_SCATTER},
-    {"mlp.linear_fc1", RC_COMM_NONE, RC_COMM_ALL_GATHER},
-    {"mlp.linear_fc2", RC_COMM_ALL_REDUCE, RC_COMM_REDUCE_SCATTER},
-};
-
-static rc_comm expected_exchange(const shape *m, const char *part)
-{
-    for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++) {
-        if (strcmp(exchanges[i].part, part) != 0 || m->t == 1)
-            continue;
-        rc_comm_kind kind =
-            m->has_sequence_parallel ? exchanges[i].sequence : exchanges[i].alone;
-        if (kind != RC_COMM_NONE)
-            return (rc_comm){kind, 2 * m->N * m->h};
+/* The whole tensor [N,h] goes over the group. Before a column-parallel linear it is gathered, or its gradient
+ * is summed; behind a row-parallel one it is summed. source  megatron/core/tensor_parallel/layers.py,
+ * mappings.py */
+#define GATHER                                                                                 \
+    {                                                                                          \
+        RC_COMM_ALL_GATHER, RC_COMM_REDUCE_SCATTER                                             \
     }
-    return (rc_comm){RC_COMM_NONE, 0};
+#define SCATTER                                                                                \
+    {                                                                                          \
+        RC_COMM_REDUCE_SCATTER, RC_COMM_ALL_GATHER                                             \
+    }
+static const exchange exchanges[] = {
+    {"self_attention.linear_qkv.gathered", {0}, GATHER},
+    {"self_attention.linear_qkv", {RC_COMM_NONE, RC_COMM_ALL_REDUCE}, {0}},
+    {"self_attention.linear_proj.reduced", {RC_COMM_ALL_REDUCE, RC_COMM_NONE}, SCATTER},
+    {"mlp.linear_fc1.gathered", {0}, GATHER},
+    {"mlp.linear_fc1", {RC_COMM_NONE, RC_COMM_ALL_REDUCE}, {0}},
+    {"mlp.linear_fc2.reduced", {RC_COMM_ALL_REDUCE, RC_COMM_NONE}, SCATTER},
+};
+enum { N_EXCHANGES = sizeof exchanges / sizeof *exchanges };
+
+static rc_comm_kind expected_exchange(const shape *m, const char *part, bool is_backward)
+{
+    for (size_t i = 0; i < N_EXCHANGES; i++)
+        if (m->t > 1 && strcmp(exchanges[i].part, part) == 0)
+            return (m->has_sequence_parallel ? exchanges[i].sequence
+                                             : exchanges[i].alone)[is_backward];
+    return RC_COMM_NONE;
+}
+
+/* How many exchanges an op should have, and has. */
+static int check_exchange(const shape *m, const rc_graph *graph, int op, bool is_backward)
+{
+    static const char prefix[] = "decoder.layers.1.";
+    char buf[RC_GRAPH_NAME_BYTES];
+    const char *part = rc_graph_op_name(graph, op, buf) + sizeof prefix - 1;
+    const rc_comm comm = rc_graph_comm(graph, op, is_backward);
+    const rc_comm_kind right = expected_exchange(m, part, is_backward);
+    const int64_t bytes = right ? 2 * m->N * m->h : 0;
+    if (comm.kind != right || comm.bytes != bytes || (right && comm.group != RC_GROUP_TP))
+        fail_msg("%s of t %lld%s: %s of %lld bytes, not %s of %lld", part, (long long)m->t,
+                 m->has_sequence_parallel ? " and sequence parallel" : "",
+                 rc_comm_kind_name(comm.kind), (long long)comm.bytes, rc_comm_kind_name(right),
+                 (long long)bytes);
+    return right != RC_COMM_NONE;
 }
 
 static void check_exchanges(const shape *m, const rc_graph *graph, rc_arena *mem)
 {
-    static const char prefix[] = "decoder.layers.1.";
-    int first, last;
+    int first, last, n = 0;
     (void)mem;
     rc_graph_layer_ops(graph, 1, 1, &first, &last);
-    for (int i = first; i <= last; i++) {
-        char buf[RC_GRAPH_NAME_BYTES];
-        const char *part = rc_graph_op_name(graph, i, buf) + sizeof prefix - 1;
-        rc_comm comm = rc_graph_op(graph, i).comm, right = expected_exchange(m, part);
-        if (comm.kind != right.kind || (comm.kind && comm.bytes != right.bytes))
-            fail_msg("%s of t %lld%s: kind %d, %lld bytes, not kind %d, %lld bytes", part,
-                     (long long)m->t, m->has_sequence_parallel ? " and sequence parallel" : "",
-                     (int)comm.kind, (long long)comm.bytes, (int)right.kind,
-                     (long long)right.bytes);
+    for (int i = first; i <= last; i++)
+        n += check_exchange(m, graph, i, false) + check_exchange(m, graph, i, true);
+    assert_int_equal(n, m->t == 1 ? 0 : m->has_sequence_parallel ? 8 : 4);
+}
+
+/* Backward gathers what the linears read again, whatever the setting: twice a layer and once at the output
+ * layer; and that is no cost of the setting. */
+static void check_gathers(const shape *m, const rc_graph *graph, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_policy *policy = law_policy(graph, "none", mem);
+    rc_schedule *schedule;
+    int n = 0;
+    law_check(rc_schedule_make(policy, 1, mem, &schedule, &err), &err);
+    law_check(rc_schedule_verify(schedule, mem, &err), &err);
+    for (int i = 0; i < schedule->n_instrs; i++) {
+        const rc_instr *instr = &schedule->instrs[i];
+        if (instr->kind != RC_INSTR_RECOMPUTE)
+            continue;
+        assert_int_equal(rc_graph_op(graph, instr->op).kind, RC_OP_all_gather);
+        n++;
     }
+    assert_int_equal(n, m->has_sequence_parallel ? 2 * N_LAYERS + 1 : 0);
+    assert_int_equal(schedule->recompute_flops, 0);
+    assert_int_equal(schedule->recompute_moved_bytes, 0);
+}
+
+static void what_is_gathered_is_gathered_again(void **state)
+{
+    (void)state;
+    for_every_shape(check_gathers);
 }
 
 static void linears_send_the_whole_hidden_state(void **state)
@@ -404,6 +452,7 @@ int main(void)
         cmocka_unit_test(full_keeps_the_inputs_of_its_groups),
         cmocka_unit_test(ends_keep_masks_the_final_norm_and_one_softmax),
         cmocka_unit_test(linears_send_the_whole_hidden_state),
+        cmocka_unit_test(what_is_gathered_is_gathered_again),
         cmocka_unit_test(retained_bytes_match_what_megatron_core_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,9 @@ static const rc_dims dims = {.s = 10,
                              .L = 5,
                              .t = 2,
                              .c = 1,
+                             .E = 8,
+                             .p = 3,
+                             .ep = 4,
                              .S = 10,
                              .N = 30,
                              .n = 15};
@@ -34,6 +37,8 @@ static void shape_evaluates_symbols(void **state)
         {"[2f/t, h]", 2, 32, 256},
         {"[1]", 1, 1, 1},
         {"[12 + 3h]", 1, 36, 36},
+        {"[E/ep, hp]", 2, 2, 2 * 24}, /* `ep` is a symbol of its own, `hp` is two */
+        {"[2ep]", 1, 8, 8},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -69,8 +74,9 @@ static rc_code make_with(const char *word, rc_arena *mem, rc_error *err)
     while (model.words[n])
         n++;
     model.words[n] = word;
-    return rc_graph_make(law_config(&model, "fused", mem), RC_PROFILE_MEGATRON_TE, 0, mem,
-                         &graph, err);
+    return rc_graph_make(&(rc_graph_request){.cfg = law_config(&model, "fused", mem),
+                                             .profile = RC_PROFILE_MEGATRON_TE},
+                         mem, &graph, err);
 }
 
 static void graph_names_the_setting_that_is_wrong(void **state)
@@ -140,7 +146,7 @@ static void graph_refuses_sums_past_its_range(void **state)
             rc_arena *mem = rc_arena_open();
             rc_graph *graph;
             rc_config *cfg = law_config(&model, k ? "unfused" : "fused", mem);
-            rc_code code = rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, &err);
+            rc_code code = rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, &err);
             if (code != RC_E_RANGE || (k == 0 && !strstr(err.msg, cases[i].said)))
                 fail_msg("%s: code %d, %s", cases[i].words[0], (int)code, err.msg);
             rc_arena_close(mem);

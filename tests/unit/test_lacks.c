@@ -5,8 +5,15 @@
 static rc_code make(const char *const *words, size_t n, rc_profile profile, rc_arena *mem,
                     rc_graph **graph, rc_config **cfg, rc_error *err)
 {
+    static const rc_layer_run layer = {.n_layers = 1};
+    static const rc_chunk first = {.runs = &layer, .n_runs = 1, .has_embedding = true};
     RC_TRY(read_config(words, n, mem, cfg, err));
-    return rc_graph_make(*cfg, profile, RC_TEXT_VOCAB, mem, graph, err);
+    return rc_graph_make(
+        &(rc_graph_request){.cfg = *cfg,
+                            .profile = profile,
+                            .n_words = RC_TEXT_VOCAB,
+                            .chunk = (*cfg)->pipeline_model_parallel_size > 1 ? &first : NULL},
+        mem, graph, err);
 }
 
 /* Where the config says that the setting stands. */
@@ -141,7 +148,7 @@ static void no_profile_builds_an_architecture_in_part(void **state)
         }
 }
 
-/* A Megatron graph is one stage: of several it would be a part without saying which. */
+/* The graph of a whole model is one stage; of several a chunk must be asked for. */
 static void a_graph_of_several_stages_is_refused(void **state)
 {
     const char *const words[] = {"model.pipeline_model_parallel_size=2"};
@@ -151,7 +158,11 @@ static void a_graph_of_several_stages_is_refused(void **state)
         rc_graph *graph;
         rc_config *cfg;
         rc_arena *mem = rc_arena_open();
-        assert_int_equal(make(words, 1, (rc_profile)profile, mem, &graph, &cfg, &err),
+        assert_int_equal(read_config(words, 1, mem, &cfg, &err), RC_OK);
+        assert_int_equal(rc_graph_make(&(rc_graph_request){.cfg = cfg,
+                                                           .profile = (rc_profile)profile,
+                                                           .n_words = RC_TEXT_VOCAB},
+                                       mem, &graph, &err),
                          RC_E_UNSUPPORTED);
         assert_non_null(strstr(err.msg, "pipeline_model_parallel_size"));
         rc_arena_close(mem);
@@ -208,7 +219,8 @@ static void need_preset(const char *name, rc_profile profile)
     rc_arena *mem = rc_arena_open();
     assert_ok(rc_inputs_read(words, 4, mem, &said, NULL));
     assert_ok(rc_config_make(said.at, said.n, mem, &cfg, NULL));
-    rc_code code = rc_graph_make(cfg, profile, 0, mem, &graph, &err);
+    rc_code code =
+        rc_graph_make(&(rc_graph_request){.cfg = cfg, .profile = profile}, mem, &graph, &err);
     const int64_t size = published_size(name);
     if (size == 0 && (code != RC_E_UNSUPPORTED || strncmp(err.msg, "model.", 6) != 0))
         fail_msg("%s has no published size here, and is not refused: %d %s", name, (int)code,

@@ -44,7 +44,7 @@ static rc_code read_rope(const rope_model *of, const char *const *words, rc_aren
     rc_input input = {doc, RC_FROM_OVERRIDE};
     RC_TRY(rc_config_make(&input, 1, mem, &cfg, err));
     RC_TRY(rc_train_refuse_unknown(cfg, err));
-    RC_TRY(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, err));
+    RC_TRY(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, err));
     for (int i = 0; i < graph->n_ops; i++)
         if (rc_graph_op(graph, i).kind == RC_OP_rope)
             *out = rc_graph_op(graph, i).attr;
@@ -327,7 +327,7 @@ static void flags_of_megatron_lm_are_read(void **state)
             words[n++] = cases[k].words[i];
         law_check(rc_inputs_read(words, n, mem, &inputs, &err), &err);
         law_check(rc_config_make(inputs.at, inputs.n, mem, &cfg, &err), &err);
-        law_check(rc_graph_make(cfg, RC_PROFILE_ENGINE, 0, mem, &graph, &err), &err);
+        law_check(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, &err), &err);
         for (int i = 0; i < graph->n_ops; i++) {
             const rc_op op = rc_graph_op(graph, i);
             const rc_op_attr *attr = &op.attr;

@@ -4,6 +4,7 @@
 
 #include "exec/kernel.h"
 
+#define RC_OP_PRICED(name, help) /* no kernel */
 #define RC_OP(name, help)                                                                      \
     void rc_cpu_##name##_fwd(const rc_call *call);                                             \
     void rc_cpu_##name##_bwd(const rc_call *call);
