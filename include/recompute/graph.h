@@ -97,6 +97,8 @@ typedef struct rc_tensor {
     /* leading elements that take part; those behind are 0 and stay 0 */
     int64_t n_used;
     bool has_weight_decay;
+    /* of a routed expert: its replicas are the expert-data-parallel ranks, not all of them */
+    bool is_expert;
 } rc_tensor;
 
 /* What an op sends, and to whom; a replay sends what forward does. */
@@ -192,7 +194,7 @@ typedef struct rc_graph_request {
     rc_profile profile;
     /* vocabulary where cfg has none; 0 refuses that */
     int64_t n_words;
-    /* the part of the model, with at least one layer; NULL: all of it, attention and MLP in every layer */
+    /* the part of the model, which may have no layer at all; NULL: all of it, attention and MLP in every layer */
     const rc_chunk *chunk;
 } rc_graph_request;
 

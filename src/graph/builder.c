@@ -164,6 +164,7 @@ int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init 
                         .storage = next_row(b),
                         .init = init,
                         .init_std = std,
+                        .is_expert = b->is_in_experts,
                         .has_weight_decay = strchr(shape, ',') != NULL}; /* matrices only */
     if (!size_tensor(b, shape, b->graph->dtype, &tensor))
         return 0;

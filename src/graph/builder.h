@@ -23,6 +23,8 @@ typedef struct rc_builder {
     /* what every rope op of the model has */
     rc_op_attr rope;
     rc_act act;
+    /* weights that are added now are routed experts' */
+    bool is_in_experts;
     /* of a layer of this block so far: forward's bytes, both ways' FLOPs, parameters */
     int64_t moved_bytes, flops, n_parameters;
     /* of the blocks before */

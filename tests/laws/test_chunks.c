@@ -217,6 +217,35 @@ static void a_mixer_and_an_mlp_alone_are_the_halves_of_a_layer(void **state)
     for_every_job(check_halves);
 }
 
+/* A stage may be the embedding or the loss alone. */
+static void check_empty(const job *of)
+{
+    static const rc_chunk empty[] = {{.has_embedding = true}, {0}, {.has_loss = true}};
+    const bool is_cut = of->cfg->tensor_model_parallel_size > 1;
+    const int n_ops[] = {
+        /* embedding, sum over ranks, dropout, what is sent */
+        3 + is_cut,
+        /* received, sent */
+        2,
+        /* received, norm, gathered, product, loss */
+        4 + of->cfg->sequence_parallel,
+    };
+    for (int c = 0; c < 3; c++) {
+        const rc_graph *part = make(of->cfg, of->profile, &empty[c], of->mem);
+        const rc_schedule *s = law_schedule(part, "full/uniform/1", 1, of->mem);
+        rc_error err = {0};
+        law_check(rc_schedule_verify(s, of->mem, &err), &err);
+        assert_int_equal(part->dims.L, 0);
+        assert_int_equal(part->n_ops, n_ops[c]);
+    }
+}
+
+static void a_chunk_may_have_no_layers(void **state)
+{
+    (void)state;
+    for_every_job(check_empty);
+}
+
 static void need_refusal(const rc_config *cfg, const rc_chunk *chunk, rc_code code,
                          const char *said, rc_arena *mem)
 {
@@ -242,7 +271,6 @@ static void what_is_no_chunk_is_refused(void **state)
     need_refusal(cfg, &(rc_chunk){.runs = &no_layers, .n_runs = 1}, RC_E_UNSUPPORTED,
                  "0 layers of attention and mlp", mem);
     need_refusal(cfg, &(rc_chunk){.runs = &many, .n_runs = 1}, RC_E_RANGE, "4097 layers", mem);
-    need_refusal(cfg, &(rc_chunk){.runs = NULL, .n_runs = 0}, RC_E_RANGE, "0 layers", mem);
     rc_arena_close(mem);
 }
 
@@ -254,6 +282,7 @@ int main(void)
         cmocka_unit_test(a_layer_of_a_chunk_keeps_what_it_keeps_in_the_model),
         cmocka_unit_test(every_chunk_is_scheduled_under_every_setting),
         cmocka_unit_test(a_mixer_and_an_mlp_alone_are_the_halves_of_a_layer),
+        cmocka_unit_test(a_chunk_may_have_no_layers),
         cmocka_unit_test(what_is_no_chunk_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
