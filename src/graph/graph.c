@@ -6,135 +6,14 @@
  * next   policy/ decides what of it is retained
  */
 #include "graph/builder.h"
+#include "graph/dims.h"
 #include "graph/params.h"
 #include "graph/rope.h"
-
-#include "base/num.h"
 
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-/* Far above any model, and low enough that a product of a few sizes and the kernels' constants
- * stays below 2^63. A graph holds every layer, so layers have a limit of their own. */
-static const int64_t most_of_a_size = (int64_t)1 << 40, most_layers = 4096;
-
-static rc_code need_size(const rc_config *cfg, rc_field field, int64_t value, rc_error *err)
-{
-    const rc_field_facts *facts = rc_field_find(field);
-    const int64_t most = field == RC_FIELD_num_layers ? most_layers : most_of_a_size;
-    if (value == RC_NULL_INT)
-        return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where, "%s is not set; give %s=N",
-                       facts->key, facts->key);
-    if (value < 1)
-        return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
-                       "%s is %" PRId64 "; it must be at least 1", facts->key, value);
-    if (value > most)
-        return RC_FAIL(err, RC_E_RANGE, cfg->origin[field].where,
-                       "%s is %" PRId64 "; at most %" PRId64 " can be computed", facts->key,
-                       value, most);
-    return RC_OK;
-}
-
-static rc_code need_divides(const rc_config *cfg, rc_field field, int64_t whole, int64_t part,
-                            const char *part_name, rc_error *err)
-{
-    if (whole % part == 0)
-        return RC_OK;
-    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
-                   "%s is %" PRId64 ", which is no multiple of %s, %" PRId64,
-                   rc_field_find(field)->name, whole, part_name, part);
-}
-
-static rc_code make_parallel_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
-{
-    dims->t = cfg->tensor_model_parallel_size;
-    dims->p = cfg->pipeline_model_parallel_size;
-    dims->c = cfg->context_parallel_size;
-    RC_TRY(need_size(cfg, RC_FIELD_tensor_model_parallel_size, dims->t, err));
-    RC_TRY(need_size(cfg, RC_FIELD_pipeline_model_parallel_size, dims->p, err));
-    RC_TRY(need_size(cfg, RC_FIELD_context_parallel_size, dims->c, err));
-    dims->ep =
-        cfg->expert_model_parallel_size == RC_NULL_INT ? 1 : cfg->expert_model_parallel_size;
-    dims->has_sequence_parallel = cfg->sequence_parallel && dims->t > 1;
-    RC_TRY(
-        need_divides(cfg, RC_FIELD_seq_length, dims->s, dims->c, "context_parallel_size", err));
-    dims->S = dims->s / dims->c;
-    if (dims->has_sequence_parallel)
-        RC_TRY(need_divides(cfg, RC_FIELD_seq_length, dims->S, dims->t,
-                            "tensor_model_parallel_size", err));
-    if (!rc_mul(dims->S, dims->b, &dims->N))
-        return RC_FAIL(err, RC_E_RANGE, cfg->origin[RC_FIELD_seq_length].where,
-                       "seq_length times micro_batch_size passes 2^63-1");
-    dims->n = dims->has_sequence_parallel ? dims->N / dims->t : dims->N;
-    RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->t,
-                        "tensor_model_parallel_size", err));
-    return need_divides(cfg, RC_FIELD_num_query_groups, dims->g, dims->t,
-                        "tensor_model_parallel_size", err);
-}
-
-/* The vocabulary with its padding and without. */
-static rc_code make_vocabulary(const rc_config *cfg, rc_profile profile, int64_t tokenizer,
-                               rc_dims *dims, rc_error *err)
-{
-    if (tokenizer < 1)
-        RC_TRY(need_size(cfg, RC_FIELD_vocab_size, cfg->vocab_size, err));
-    dims->V = rc_config_vocab(cfg, tokenizer);
-    dims->W = dims->V;
-    if (profile == RC_PROFILE_ENGINE && dims->t == 1) /* who shards it runs Megatron */
-        dims->W = cfg->vocab_size != RC_NULL_INT ? cfg->vocab_size : tokenizer;
-    return need_size(cfg, RC_FIELD_vocab_size, dims->V, err);
-}
-
-rc_code rc_graph_check_sizes(const rc_config *cfg, rc_error *err)
-{
-    static const struct {
-        rc_field field;
-        bool is_needed; /* else null is derived */
-    } sizes[] = {
-        {RC_FIELD_num_layers, true},          {RC_FIELD_hidden_size, true},
-        {RC_FIELD_num_attention_heads, true}, {RC_FIELD_seq_length, true},
-        {RC_FIELD_micro_batch_size, true},    {RC_FIELD_make_vocab_size_divisible_by, true},
-        {RC_FIELD_num_query_groups, false},   {RC_FIELD_kv_channels, false},
-        {RC_FIELD_ffn_hidden_size, false},    {RC_FIELD_vocab_size, false},
-    };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        int64_t value = *(const rc_field_INT *)rc_config_value_at(cfg, sizes[i].field);
-        if (sizes[i].is_needed || value != RC_NULL_INT)
-            RC_TRY(need_size(cfg, sizes[i].field, value, err));
-    }
-    return RC_OK;
-}
-
-static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
-{
-    RC_TRY(rc_graph_check_sizes(cfg, err));
-    dims->L = cfg->num_layers;
-    dims->h = cfg->hidden_size;
-    dims->a = cfg->num_attention_heads;
-    dims->s = cfg->seq_length;
-    dims->b = cfg->micro_batch_size;
-    dims->E = cfg->num_moe_experts == RC_NULL_INT ? 0 : cfg->num_moe_experts;
-    dims->k = cfg->moe_router_topk == RC_NULL_INT ? 0 : cfg->moe_router_topk;
-    if (cfg->kv_channels == RC_NULL_INT)
-        RC_TRY(need_divides(cfg, RC_FIELD_hidden_size, dims->h, dims->a, "num_attention_heads",
-                            err));
-    dims->d = rc_config_head_dim(cfg);
-    dims->g = rc_config_groups(cfg);
-    dims->f = rc_config_ffn(cfg);
-    RC_TRY(need_size(cfg, RC_FIELD_kv_channels, dims->d, err));
-    RC_TRY(need_size(cfg, RC_FIELD_num_query_groups, dims->g, err));
-    RC_TRY(need_size(cfg, RC_FIELD_ffn_hidden_size, dims->f, err));
-    if (dims->a > most_of_a_size / dims->d)
-        return RC_FAIL(err, RC_E_RANGE, cfg->origin[RC_FIELD_num_attention_heads].where,
-                       "num_attention_heads %" PRId64 " times kv_channels %" PRId64
-                       " passes %" PRId64 ", the most that can be computed",
-                       dims->a, dims->d, most_of_a_size);
-    RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->g, "num_query_groups",
-                        err));
-    return make_parallel_dims(cfg, dims, err);
-}
 
 typedef struct word_value {
     const char *word;
@@ -296,10 +175,10 @@ static rc_code need_chunk(const rc_chunk *chunk, int64_t *L, rc_error *err)
                            mixers[run->kind.mixer].name, mlps[run->kind.mlp].name);
         *L += run->n_layers;
     }
-    if (*L > most_layers)
+    if (*L > RC_MOST_LAYERS)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
-                       "a chunk has %" PRId64 " layers; at most %" PRId64 " can be built", *L,
-                       most_layers);
+                       "a chunk has %" PRId64 " layers; at most %d can be built", *L,
+                       RC_MOST_LAYERS);
     return RC_OK;
 }
 
@@ -319,8 +198,7 @@ static rc_code open_builder(const rc_graph_request *request, rc_builder *b)
 {
     const rc_config *cfg = request->cfg;
     rc_graph *graph = b->graph;
-    RC_TRY(make_dims(cfg, &graph->dims, b->err));
-    RC_TRY(make_vocabulary(cfg, request->profile, request->n_words, &graph->dims, b->err));
+    RC_TRY(rc_dims_make(request, &graph->dims, b->err));
     RC_TRY(read_words(cfg, b, b->err));
     RC_TRY(need_reals(cfg, b->err));
     RC_TRY(rc_params_layout(cfg, graph, b->err));
