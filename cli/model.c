@@ -47,7 +47,7 @@ void rc_model_note_passed_over(const rc_config *cfg)
         fputc('\n', stderr);
 }
 
-static rc_code make_config(const rc_args *args, rc_arena *mem, rc_config **out, rc_error *err)
+rc_code rc_model_read_config(const rc_args *args, rc_arena *mem, rc_config **out, rc_error *err)
 {
     rc_inputs said;
     rc_input *all;
@@ -73,13 +73,13 @@ static rc_code refuse(const rc_config *cfg, rc_arena *mem, rc_error *err)
 
 rc_code rc_model_read(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
 {
-    RC_TRY(make_config(args, mem, &out->cfg, err));
+    RC_TRY(rc_model_read_config(args, mem, &out->cfg, err));
     return refuse(out->cfg, mem, err);
 }
 
 rc_code rc_model_read_run(const rc_args *args, rc_arena *mem, rc_model *out, rc_error *err)
 {
-    RC_TRY(make_config(args, mem, &out->cfg, err));
+    RC_TRY(rc_model_read_config(args, mem, &out->cfg, err));
     RC_TRY(rc_config_refuse_foreign(out->cfg, err));
     return refuse(out->cfg, mem, err);
 }

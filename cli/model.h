@@ -19,6 +19,12 @@ rc_code rc_model_presets(const rc_args *args, rc_arena *mem, rc_input **out, siz
 
 /* --model, then the words of a command line: config files, Megatron-LM arguments and key=value
  * overrides, later ones winning.
+ * errors  RC_E_INPUT without any */
+RC_MUST_CHECK
+rc_code rc_model_read_config(const rc_args *args, rc_arena *mem, rc_config **out,
+                             rc_error *err);
+
+/* The same, of a model that can be trained here.
  * errors  RC_E_INPUT without any, for unknown keys, and for settings that Megatron refuses;
  *         RC_E_UNSUPPORTED for a model that the engine cannot compute */
 RC_MUST_CHECK

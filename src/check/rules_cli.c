@@ -1,7 +1,8 @@
 /* rules_cli.c — what Megatron-LM's argument checks refuse, repair or derive, in their order. */
 #include "check/layers.h"
-#include "check/layout.h"
 #include "check/model.h"
+
+#include "layout/written.h"
 
 #include <string.h>
 
@@ -88,11 +89,13 @@ static double stages_of_layout(rc_checking *checking)
 {
     rc_pipeline_layout stages;
     double n_stages = NUMBER(pipeline_model_parallel_size);
-    bool is_read = rc_pipeline_layout_read(
-        checking, checking->at[RC_CHECKED_pipeline_model_parallel_layout], &stages);
+    if (checking->code == RC_OK)
+        checking->code =
+            rc_pipeline_layout_read(checking->at[RC_CHECKED_pipeline_model_parallel_layout],
+                                    checking->mem, &stages, checking->err);
     if (checking->code != RC_OK || n_stages < 1.0)
         return 0.0;
-    if (!is_read) {
+    if (!stages.is_read) {
         RAISE(pp_layout_malformed);
         return 0.0;
     }

@@ -1,7 +1,8 @@
 /* rules_pipeline.c — how layers are split over pipeline stages: by layout, by uneven first and
  * last stages, or evenly with embedding and loss counted as layers. */
 #include "check/layers.h"
-#include "check/layout.h"
+
+#include "layout/written.h"
 
 static size_t count(const rc_pipeline_layout *layout, rc_stage_layer layer)
 {
@@ -93,10 +94,11 @@ static bool read_layout(rc_checking *checking, const rc_doc *doc, rc_pipeline_la
         rc_checking_crash(checking, RC_RULE_pp_layout_malformed, "AttributeError");
         return false;
     }
-    bool is_read = rc_pipeline_layout_read(checking, doc, stages);
+    if (checking->code == RC_OK)
+        checking->code = rc_pipeline_layout_read(doc, checking->mem, stages, checking->err);
     if (checking->code != RC_OK)
         return false;
-    if (!is_read && stages->n_rows == 0) {
+    if (!stages->is_read && stages->n_rows == 0) {
         RAISE(pp_layout_malformed);
         return false;
     }
@@ -107,7 +109,7 @@ static bool read_layout(rc_checking *checking, const rc_doc *doc, rc_pipeline_la
     if (size->kind == RC_DOC_FLOAT) /* ranks are counted up to it */
         rc_checking_crash_at(checking, RC_RULE_python_type_error,
                              RC_CHECKED_pipeline_model_parallel_size);
-    if (!is_read && size->i > 0)
+    if (!stages->is_read && size->i > 0)
         RAISE(pp_layout_malformed);
     return size->kind != RC_DOC_FLOAT;
 }

@@ -477,3 +477,11 @@ int rc_build_dropout(rc_builder *b, const char *part, int x, double p)
         rc_build_op_row(b, at)->needs_out |= 1u << 1;
     return y;
 }
+
+int rc_build_lacking(rc_builder *b, int x)
+{
+    if (b->code == RC_OK)
+        b->code = RC_FAIL(b->err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                          "the model has layers of a kind that no graph is built of yet");
+    return x;
+}

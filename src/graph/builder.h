@@ -113,6 +113,8 @@ int rc_build_dropout(rc_builder *b, const char *part, int x, double p);
 /* The layer builders: the residual stream in, the residual stream out. */
 int rc_build_attention_branch(rc_builder *b, int x); /* norm, attention, bias-dropout-add */
 int rc_build_mlp_branch(rc_builder *b, int x);       /* norm, MLP, bias-dropout-add */
+/* Of a kind that no graph has yet: fails; graph.c refuses such a chunk by name beforehand. */
+int rc_build_lacking(rc_builder *b, int x);
 /* Tokens embedded; *words is the tensor of the table. */
 int rc_build_embedding(rc_builder *b, int *words);
 /* Final norm, output layer and loss; `words` is the embedding's table, or RC_ABSENT in a chunk without it. */

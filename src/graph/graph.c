@@ -162,6 +162,14 @@ static rc_code build_chunk(rc_builder *b, const rc_chunk *chunk)
     return b->code;
 }
 
+static rc_code refuse_lacking(const struct part *part, rc_error *err)
+{
+    if (part->build != rc_build_lacking)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "no graph has layers of %s yet",
+                   part->name);
+}
+
 /* The layers of a chunk, all of them in `L`. */
 static rc_code need_chunk(const rc_chunk *chunk, int64_t *L, rc_error *err)
 {
@@ -173,6 +181,8 @@ static rc_code need_chunk(const rc_chunk *chunk, int64_t *L, rc_error *err)
             return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
                            "a run of %d layers of %s and %s cannot be built", run->n_layers,
                            mixers[run->kind.mixer].name, mlps[run->kind.mlp].name);
+        RC_TRY(refuse_lacking(&mixers[run->kind.mixer], err));
+        RC_TRY(refuse_lacking(&mlps[run->kind.mlp], err));
         *L += run->n_layers;
     }
     if (*L > RC_MOST_LAYERS)
