@@ -120,6 +120,11 @@ RC_API const char *rc_comm_kind_name(rc_comm_kind kind);
  *   all_gather        x [n,h]                                y [N,h]                 0
  *   reduce_scatter    x [N,h]                                y [n,h]                 0
  *   all_reduce        x [n,h] (in place)                     y                       0
+ *   gather_rows       x [n,h]                                y [N,h]                 0
+ *   gather_columns    x [N,h/t]                              y [N,h]                 0
+ *   scatter_rows      x [N,h] (in place)                     y [n,h]                 0
+ *   concat_heads      x [n,a,d], z [n,a,dr] or [n,dr]        y [n,a,d+dr]            0, 1
+ *   resize_heads      x [n,a,d]                              y [n,a,dv]              0
  *   send              x [n,h]                                                        0
  *   recv                                                     y [n,h]
  */
@@ -145,6 +150,8 @@ typedef struct rc_op_attr {
     int64_t in, out;
     /* attention family, rope */
     int64_t a, g, d;
+    /* attention: width of a head of values; 0: d */
+    int64_t dv;
     /* activation: width of y */
     int64_t f;
     /* embedding, cross_entropy */

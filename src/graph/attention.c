@@ -8,9 +8,6 @@
  */
 #include "graph/builder.h"
 
-#include <math.h>
-#include <string.h>
-
 typedef struct heads {
     int q, k, v;
 } heads;
@@ -27,22 +24,6 @@ static int build_head_norm(rc_builder *b, const char *part, int x, int64_t group
                                                 .n = b->graph->dims.N,
                                                 .h = b->graph->dims.d,
                                                 .groups = groups});
-}
-
-/* A copy of a strided value where the profile's kernel makes one. */
-static int build_contiguous(rc_builder *b, const char *part, int x, const char *shape)
-{
-    rc_graph *graph = b->graph;
-    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape);
-    if (b->code != RC_OK)
-        return 0;
-    rc_op_parts op = {.kind = RC_OP_contiguous,
-                      .part = part,
-                      .attr = {.n = rc_build_row(b, y)->rows, .h = rc_build_row(b, y)->ld},
-                      .in = RC_OPERANDS(x),
-                      .out = RC_OPERANDS(y)};
-    rc_build_op(b, &op);
-    return y;
 }
 
 static int build_rope(rc_builder *b, const char *part, int x, int64_t groups, const char *shape)
@@ -73,8 +54,8 @@ static heads build_heads(rc_builder *b, int qkv)
         .v = rc_build_view(b, "self_attention.value", qkv, "[N, gd/t]", (al + gl) * dims->d)};
     if (cfg->qk_layernorm &&
         !b->is_engine) { /* the norms of both profiles copy strided input */
-        at.q = build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
-        at.k = build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
+        at.q = rc_build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
+        at.k = rc_build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
     }
     if (cfg->qk_layernorm) {
         at.q =
@@ -87,7 +68,7 @@ static heads build_heads(rc_builder *b, int qkv)
         at.k = build_rope(b, "self_attention.key_rotary", at.k, gl, "[N, gd/t]");
     } else if (!b->is_engine && !cfg->qk_layernorm && dims->a != dims->g) {
         /* Megatron reshapes the grouped query to its heads, which copies it. */
-        at.q = build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
+        at.q = rc_build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
     }
     return at;
 }
@@ -103,8 +84,8 @@ static heads build_core_copies(rc_builder *b, heads at)
     if (graph->profile == RC_PROFILE_MEGATRON_LOCAL) {
         if (graph->dims.a == graph->dims.g)
             return at;
-        at.k = build_contiguous(b, "self_attention.key_repeated", at.k, "[N, ad/t]");
-        at.v = build_contiguous(b, "self_attention.value_repeated", at.v, "[N, ad/t]");
+        at.k = rc_build_contiguous(b, "self_attention.key_repeated", at.k, "[N, ad/t]");
+        at.v = rc_build_contiguous(b, "self_attention.value_repeated", at.v, "[N, ad/t]");
         return at;
     }
     bool is_one_buffer =
@@ -112,82 +93,9 @@ static heads build_core_copies(rc_builder *b, heads at)
     if (is_one_buffer)
         return at;
     if (rc_build_row(b, at.k)->view_of >= 0)
-        at.k = build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
-    at.v = build_contiguous(b, "self_attention.value_contiguous", at.v, "[N, gd/t]");
+        at.k = rc_build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
+    at.v = rc_build_contiguous(b, "self_attention.value_contiguous", at.v, "[N, gd/t]");
     return at;
-}
-
-static rc_op_attr core_attr(const rc_builder *b)
-{
-    const rc_dims *dims = &b->graph->dims;
-    const double scale = b->cfg->softmax_scale;
-    return (rc_op_attr){.n = dims->N,
-                        .a = dims->a / dims->t,
-                        .g = dims->g / dims->t,
-                        .d = dims->d,
-                        .scale = isnan(scale) ? 1.0 / sqrt((double)dims->d) : scale,
-                        .is_causal = true};
-}
-
-static int build_fused_core(rc_builder *b, heads at)
-{
-    int o = rc_build_tensor(b, "self_attention.core_attention", RC_TENSOR_ACTIVATION,
-                            b->graph->dtype, "[N, ad/t]");
-    int lse = rc_build_tensor(b, "self_attention.core_attention.lse", RC_TENSOR_STATS, RC_F32,
-                              "[b, a/t, S]");
-    rc_op_parts op = {.kind = RC_OP_attention,
-                      .part = "self_attention.core_attention",
-                      .attr = core_attr(b),
-                      .in = RC_OPERANDS(at.q, at.k, at.v),
-                      .out = RC_OPERANDS(o, lse)};
-    op.attr.p = b->cfg->attention_dropout;
-    rc_build_op(b, &op);
-    return o;
-}
-
-static int build_unfused_core(rc_builder *b, heads at)
-{
-    rc_graph *graph = b->graph;
-    static const char shape[] = "[b, a/t, S, S]";
-    int scores = rc_build_tensor(b, "self_attention.core_attention.scores",
-                                 RC_TENSOR_ACTIVATION, graph->dtype, shape);
-    rc_op_parts product = {.kind = RC_OP_attn_scores,
-                           .part = "self_attention.core_attention.scores",
-                           .attr = core_attr(b),
-                           .in = RC_OPERANDS(at.q, at.k),
-                           .out = RC_OPERANDS(scores)};
-    if (!b->is_engine)
-        product.attr.g = product.attr.a; /* keys were repeated */
-    rc_build_op(b, &product);
-    int p = b->is_engine
-                ? rc_build_overwrite(b, "self_attention.core_attention.softmax", scores)
-                : rc_build_tensor(b, "self_attention.core_attention.softmax",
-                                  RC_TENSOR_ACTIVATION, graph->dtype, shape);
-    rc_op_parts softmax = {.kind = RC_OP_softmax,
-                           .part = "self_attention.core_attention.softmax",
-                           .attr = core_attr(b),
-                           .in = RC_OPERANDS(scores),
-                           .out = RC_OPERANDS(p)};
-    rc_build_op(b, &softmax);
-    p = rc_build_dropout(b, "self_attention.core_attention.attention_dropout", p,
-                         b->cfg->attention_dropout);
-    int o = rc_build_tensor(b, "self_attention.core_attention", RC_TENSOR_ACTIVATION,
-                            graph->dtype, "[N, ad/t]");
-    rc_op_parts context = {.kind = RC_OP_attn_context,
-                           .part = "self_attention.core_attention",
-                           .attr = product.attr,
-                           .in = RC_OPERANDS(p, at.v),
-                           .out = RC_OPERANDS(o)};
-    rc_build_op(b, &context);
-    return o;
-}
-
-static bool is_fused(const rc_builder *b)
-{
-    const char *backend = b->cfg->attention_backend;
-    if (b->graph->profile != RC_PROFILE_ENGINE)
-        return b->graph->profile == RC_PROFILE_MEGATRON_TE;
-    return strcmp(backend, "unfused") != 0 && strcmp(backend, "local") != 0;
 }
 
 int rc_build_attention_branch(rc_builder *b, int x)
@@ -211,7 +119,17 @@ int rc_build_attention_branch(rc_builder *b, int x)
     heads at = build_heads(b, qkv);
     int core_op = rc_build_count_ops(b);
     at = build_core_copies(b, at);
-    int o = is_fused(b) ? build_fused_core(b, at) : build_unfused_core(b, at);
+    const rc_dims *dims = &b->graph->dims;
+    int o = rc_build_core(b, &(rc_core_parts){.q = at.q,
+                                              .k = at.k,
+                                              .v = at.v,
+                                              .g = dims->g / dims->t,
+                                              .d = dims->d,
+                                              .dv = dims->d,
+                                              .value_shape = "[N, gd/t]",
+                                              .query_shape = "[N, ad/t]",
+                                              .key_shape = "[N, gd/t]",
+                                              .out_shape = "[N, ad/t]"});
     rc_build_region(b, RC_LABEL_core_attn, core_op, rc_build_count_ops(b) - 1);
 
     int bias = cfg->add_bias_linear ? rc_build_weight(b, "self_attention.linear_proj.bias",

@@ -199,6 +199,18 @@ int rc_build_overwrite(rc_builder *b, const char *part, int over)
     return add_tensor(b, part, tensor);
 }
 
+/* The first rows of what lies in the storage of `over`. */
+static int build_overwrite_as(rc_builder *b, const char *part, int over, const char *shape)
+{
+    if (b->code != RC_OK)
+        return 0;
+    const rc_tensor from = *rc_build_row(b, over);
+    rc_tensor tensor = {.kind = from.kind, .storage = from.storage, .offset = from.offset};
+    if (!size_tensor(b, shape, from.dtype, &tensor))
+        return 0;
+    return add_tensor(b, part, tensor);
+}
+
 /* Operands read and written once, and the sums that keep every later one below 2^63. */
 static rc_code size_op(rc_builder *b, rc_op *op)
 {
@@ -376,11 +388,25 @@ int rc_build_linear(rc_builder *b, const rc_linear_parts *parts)
         return 0;
     rc_op_parts op = {.kind = RC_OP_linear,
                       .part = parts->part,
-                      .attr = {.n = graph->dims.N,
+                      .attr = {.n = parts->n > 0 ? parts->n : graph->dims.N,
                                .in = rc_build_row(b, w)->ld,
-                               .out = rc_build_row(b, w)->rows,
+                               .out = rc_build_row(b, y)->ld,
                                .group = parts->grad_group},
                       .in = RC_OPERANDS(parts->x, w, bias),
+                      .out = RC_OPERANDS(y)};
+    rc_build_op(b, &op);
+    return y;
+}
+
+int rc_build_contiguous(rc_builder *b, const char *part, int x, const char *shape)
+{
+    int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, b->graph->dtype, shape);
+    if (b->code != RC_OK)
+        return 0;
+    rc_op_parts op = {.kind = RC_OP_contiguous,
+                      .part = part,
+                      .attr = {.n = rc_build_row(b, y)->rows, .h = rc_build_row(b, y)->ld},
+                      .in = RC_OPERANDS(x),
                       .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
     return y;
@@ -397,14 +423,47 @@ static int build_exchange(rc_builder *b, rc_op_kind kind, const char *part, int 
     return y;
 }
 
-int rc_build_enter_tp(rc_builder *b, const char *part, int x)
+int rc_build_enter_tp_as(rc_builder *b, const char *part, int x, const char *shape)
 {
     const rc_graph *graph = b->graph;
     if (!graph->dims.has_sequence_parallel)
         return x;
+    return build_exchange(b, RC_OP_all_gather, part, x,
+                          rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, shape));
+}
+
+int rc_build_enter_tp(rc_builder *b, const char *part, int x)
+{
+    return rc_build_enter_tp_as(b, part, x, "[N, h]");
+}
+
+int rc_build_gather_rows(rc_builder *b, const char *part, int x, const char *shape)
+{
+    if (!b->graph->dims.has_sequence_parallel)
+        return x;
     return build_exchange(
-        b, RC_OP_all_gather, part, x,
-        rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, graph->dtype, "[N, h]"));
+        b, RC_OP_gather_rows, part, x,
+        rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, b->graph->dtype, shape));
+}
+
+int rc_build_gather_columns(rc_builder *b, const char *part, int x, const char *shape)
+{
+    if (b->graph->dims.t == 1)
+        return x;
+    return build_exchange(
+        b, RC_OP_gather_columns, part, x,
+        rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, b->graph->dtype, shape));
+}
+
+int rc_build_scatter_rows(rc_builder *b, const char *part, int x, const char *shape)
+{
+    if (b->code != RC_OK || !b->graph->dims.has_sequence_parallel)
+        return x;
+    /* The first rows of what lies together are no copy, so all of it stays where they do. */
+    const bool is_slice = rc_build_row(b, x)->view_of >= 0;
+    int y = is_slice ? rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, b->graph->dtype, shape)
+                     : build_overwrite_as(b, part, x, shape);
+    return build_exchange(b, RC_OP_scatter_rows, part, x, y);
 }
 
 int rc_build_leave_tp(rc_builder *b, const char *part, int x)

@@ -93,6 +93,8 @@ typedef struct rc_linear_parts {
     int x;
     const char *weight_shape, *bias_shape, *out_shape; /* bias_shape NULL: none in this op */
     double init_std;
+    /* rows of x; 0: N */
+    int64_t n;
     /* whose ranks sum the gradient of x */
     rc_comm_group grad_group;
 } rc_linear_parts;
@@ -101,10 +103,28 @@ int rc_build_linear(rc_builder *b, const rc_linear_parts *parts);
  * needs it, [N,h] of [n,h]; and the sum of the ranks' products, [n,h] again. x itself without such a group. */
 int rc_build_enter_tp(rc_builder *b, const char *part, int x);
 int rc_build_leave_tp(rc_builder *b, const char *part, int x);
+/* Exchanges that nothing computes again; x itself where there is nobody to exchange with. Rows: every rank's [n, ..],
+ * whose gradient is summed and cut up; columns: every rank's share of a row, whose gradient is cut up. */
+int rc_build_gather_rows(rc_builder *b, const char *part, int x, const char *shape);
+int rc_build_gather_columns(rc_builder *b, const char *part, int x, const char *shape);
+/* A rank's share of the rows of what all ranks have; the gradient is gathered. */
+int rc_build_scatter_rows(rc_builder *b, const char *part, int x, const char *shape);
+/* As rc_build_enter_tp, of rows of another width. */
+int rc_build_enter_tp_as(rc_builder *b, const char *part, int x, const char *shape);
 /* The shape of that product: rows of all the group's tokens where they are told apart from a rank's. */
 const char *rc_build_product_shape(const rc_builder *b);
 /* Who sums the gradient of what such a linear reads: the gather's backward does where there is one. */
 rc_comm_group rc_build_grad_group(const rc_builder *b);
+/* A copy of x, which is a slice, or of which rows or heads come to stand elsewhere. */
+int rc_build_contiguous(rc_builder *b, const char *part, int x, const char *shape);
+/* Attention itself, all that label core_attn covers but for copies that its caller makes. */
+typedef struct rc_core_parts {
+    int q, k, v;
+    /* heads of key and value, width of a head of query and key, and of value */
+    int64_t g, d, dv;
+    const char *query_shape, *key_shape, *value_shape, *out_shape;
+} rc_core_parts;
+int rc_build_core(rc_builder *b, const rc_core_parts *parts);
 /* residual + dropout(x + bias); `bias` may be RC_ABSENT. */
 int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residual, int bias);
 /* dropout of a whole tensor, by p; gives x itself when p is 0. */
@@ -112,6 +132,7 @@ int rc_build_dropout(rc_builder *b, const char *part, int x, double p);
 
 /* The layer builders: the residual stream in, the residual stream out. */
 int rc_build_attention_branch(rc_builder *b, int x); /* norm, attention, bias-dropout-add */
+int rc_build_mla_branch(rc_builder *b, int x);       /* the same with latent attention */
 int rc_build_mlp_branch(rc_builder *b, int x);       /* norm, MLP, bias-dropout-add */
 /* Of a kind that no graph has yet: fails; graph.c refuses such a chunk by name beforehand. */
 int rc_build_lacking(rc_builder *b, int x);

@@ -101,6 +101,24 @@ rc_code rc_graph_check_sizes(const rc_config *cfg, rc_error *err)
     return RC_OK;
 }
 
+/* Multi-latent attention; all 0 without it. */
+static rc_code make_latent_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
+{
+    if (!cfg->multi_latent_attention)
+        return RC_OK;
+    dims->rq = cfg->q_lora_rank == RC_NULL_INT ? 0 : cfg->q_lora_rank;
+    dims->rkv = cfg->kv_lora_rank;
+    dims->dqk = cfg->qk_head_dim;
+    dims->dr = cfg->qk_pos_emb_head_dim;
+    dims->dv = cfg->v_head_dim;
+    if (cfg->q_lora_rank != RC_NULL_INT)
+        RC_TRY(need_size(cfg, RC_FIELD_q_lora_rank, dims->rq, err));
+    RC_TRY(need_size(cfg, RC_FIELD_kv_lora_rank, dims->rkv, err));
+    RC_TRY(need_size(cfg, RC_FIELD_qk_head_dim, dims->dqk, err));
+    RC_TRY(need_size(cfg, RC_FIELD_qk_pos_emb_head_dim, dims->dr, err));
+    return need_size(cfg, RC_FIELD_v_head_dim, dims->dv, err);
+}
+
 static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
 {
     RC_TRY(rc_graph_check_sizes(cfg, err));
@@ -111,7 +129,7 @@ static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
     dims->b = cfg->micro_batch_size;
     dims->E = cfg->num_moe_experts == RC_NULL_INT ? 0 : cfg->num_moe_experts;
     dims->k = cfg->moe_router_topk == RC_NULL_INT ? 0 : cfg->moe_router_topk;
-    if (cfg->kv_channels == RC_NULL_INT)
+    if (cfg->kv_channels == RC_NULL_INT && !cfg->multi_latent_attention)
         RC_TRY(need_divides(cfg, RC_FIELD_hidden_size, dims->h, dims->a, "num_attention_heads",
                             err));
     dims->d = rc_config_head_dim(cfg);
@@ -127,6 +145,7 @@ static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
                        dims->a, dims->d, most_of_a_size);
     RC_TRY(need_divides(cfg, RC_FIELD_num_attention_heads, dims->a, dims->g, "num_query_groups",
                         err));
+    RC_TRY(make_latent_dims(cfg, dims, err));
     return make_parallel_dims(cfg, dims, err);
 }
 

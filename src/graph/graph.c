@@ -170,8 +170,21 @@ static rc_code refuse_lacking(const struct part *part, rc_error *err)
                    part->name);
 }
 
+/* Sizes of a kind that the config does not have would be 0. */
+static rc_code need_kind(const rc_config *cfg, const rc_layer_kind *kind, rc_error *err)
+{
+    const bool is_latent = kind->mixer == RC_MIXER_mla;
+    if ((!is_latent && kind->mixer != RC_MIXER_attention) ||
+        is_latent == cfg->multi_latent_attention)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_multi_latent_attention].where,
+                   "model.multi_latent_attention is %s, and a layer has %s",
+                   cfg->multi_latent_attention ? "true" : "false", mixers[kind->mixer].name);
+}
+
 /* The layers of a chunk, all of them in `L`. */
-static rc_code need_chunk(const rc_chunk *chunk, int64_t *L, rc_error *err)
+static rc_code need_chunk(const rc_config *cfg, const rc_chunk *chunk, int64_t *L,
+                          rc_error *err)
 {
     *L = 0;
     for (int i = 0; i < chunk->n_runs; i++) {
@@ -183,6 +196,7 @@ static rc_code need_chunk(const rc_chunk *chunk, int64_t *L, rc_error *err)
                            mixers[run->kind.mixer].name, mlps[run->kind.mlp].name);
         RC_TRY(refuse_lacking(&mixers[run->kind.mixer], err));
         RC_TRY(refuse_lacking(&mlps[run->kind.mlp], err));
+        RC_TRY(need_kind(cfg, &run->kind, err));
         *L += run->n_layers;
     }
     if (*L > RC_MOST_LAYERS)
@@ -212,7 +226,9 @@ static rc_code open_builder(const rc_graph_request *request, rc_builder *b)
     RC_TRY(read_words(cfg, b, b->err));
     RC_TRY(need_reals(cfg, b->err));
     RC_TRY(rc_params_layout(cfg, graph, b->err));
-    return b->has_rope ? rc_rope_read(cfg, &graph->dims, &b->rope, b->err) : RC_OK;
+    return b->has_rope && !cfg->multi_latent_attention
+               ? rc_rope_read(cfg, &graph->dims, &b->rope, b->err)
+               : RC_OK;
 }
 
 rc_code rc_graph_make(const rc_graph_request *request, rc_arena *mem, rc_graph **out,
@@ -232,10 +248,12 @@ rc_code rc_graph_make(const rc_graph_request *request, rc_arena *mem, rc_graph *
                     .err = err,
                     .is_engine = request->profile == RC_PROFILE_ENGINE};
     RC_TRY(open_builder(request, &b));
-    const rc_layer_run all = {.n_layers = (int)graph->dims.L};
+    const rc_layer_run all = {
+        {.mixer = cfg->multi_latent_attention ? RC_MIXER_mla : RC_MIXER_attention},
+        .n_layers = (int)graph->dims.L};
     const rc_chunk whole = {.runs = &all, .n_runs = 1, .has_embedding = true, .has_loss = true};
     const rc_chunk *chunk = request->chunk ? request->chunk : &whole;
-    RC_TRY(need_chunk(chunk, &graph->dims.L, err));
+    RC_TRY(need_chunk(cfg, chunk, &graph->dims.L, err));
     graph->first_layer = chunk->first_layer;
     RC_TRY(build_chunk(&b, chunk));
     return rc_graph_verify(graph, err);

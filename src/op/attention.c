@@ -13,17 +13,23 @@ static int64_t n_pairs(const rc_op_attr *attr)
     return rc_op_times(heads, attr->is_causal ? squares / 2 : squares);
 }
 
-/* scores and output: 2 d each per pair (Dao 2023, FlashAttention-2, section 4.1: 4 s^2 d a, halved
- * for a causal mask) */
-static int64_t fwd_flops(const rc_op_attr *attr)
+static int64_t value_width(const rc_op_attr *attr)
 {
-    return rc_op_times(4 * attr->d, n_pairs(attr));
+    return attr->dv > 0 ? attr->dv : attr->d;
 }
 
-/* five products: the scores again, dp, dv, dk, dq (Dao 2023, section 4.1: 2.5 times forward) */
+/* scores and output: 2 d each per pair (Dao 2023, FlashAttention-2, section 4.1: 4 s^2 d a, halved
+ * for a causal mask), the output as wide as a value */
+static int64_t fwd_flops(const rc_op_attr *attr)
+{
+    return rc_op_times(2 * (attr->d + value_width(attr)), n_pairs(attr));
+}
+
+/* five products: the scores again, dk and dq, and as wide as a value dp and dv (Dao 2023, section 4.1: 2.5 times
+ * forward) */
 static int64_t bwd_flops(const rc_op_attr *attr)
 {
-    return rc_op_times(10 * attr->d, n_pairs(attr));
+    return rc_op_times(2 * (3 * attr->d + 2 * value_width(attr)), n_pairs(attr));
 }
 
 static int64_t fwd_scratch_bytes(const rc_op_attr *attr, rc_dtype dtype, int n_threads)

@@ -43,6 +43,38 @@ const rc_op_facts rc_op_all_reduce = {
     .bwd_flops = rc_op_no_flops,
 };
 
+const rc_op_facts rc_op_gather_rows = {
+    .name = "gather_rows",
+    .n_in = 1,
+    .n_out = 1,
+    .grads = RC_BIT(0),
+    .fwd_comm = RC_COMM_ALL_GATHER,
+    .bwd_comm = RC_COMM_REDUCE_SCATTER,
+    .fwd_flops = rc_op_no_flops,
+    .bwd_flops = rc_op_no_flops,
+};
+
+const rc_op_facts rc_op_gather_columns = {
+    .name = "gather_columns",
+    .n_in = 1,
+    .n_out = 1,
+    .grads = RC_BIT(0),
+    .fwd_comm = RC_COMM_ALL_GATHER,
+    .fwd_flops = rc_op_no_flops,
+    .bwd_flops = rc_op_no_flops,
+};
+
+const rc_op_facts rc_op_scatter_rows = {
+    .name = "scatter_rows",
+    .n_in = 1,
+    .n_out = 1,
+    .grads = RC_BIT(0),
+    .in_place = RC_BIT(0),
+    .bwd_comm = RC_COMM_ALL_GATHER,
+    .fwd_flops = rc_op_no_flops,
+    .bwd_flops = rc_op_no_flops,
+};
+
 const rc_op_facts rc_op_send = {
     .name = "send",
     .n_in = 1,

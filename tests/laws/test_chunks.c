@@ -261,7 +261,7 @@ static void need_refusal(const rc_config *cfg, const rc_chunk *chunk, rc_code co
 static void what_is_no_chunk_is_refused(void **state)
 {
     static const rc_layer_run nothing = {{RC_MIXER_none, RC_MLP_none}, 2}, no_layers = {0},
-                              many = {.n_layers = 4097};
+                              many = {.n_layers = 4097}, latent = {{.mixer = RC_MIXER_mla}, 1};
     rc_arena *mem = rc_arena_open();
     rc_config *cfg = law_config(&model, "auto", mem);
     (void)state;
@@ -270,6 +270,8 @@ static void what_is_no_chunk_is_refused(void **state)
                  "2 layers of none and none", mem);
     need_refusal(cfg, &(rc_chunk){.runs = &no_layers, .n_runs = 1}, RC_E_UNSUPPORTED,
                  "0 layers of attention and mlp", mem);
+    need_refusal(cfg, &(rc_chunk){.runs = &latent, .n_runs = 1}, RC_E_UNSUPPORTED,
+                 "multi_latent_attention is false, and a layer has mla", mem);
     need_refusal(cfg, &(rc_chunk){.runs = &many, .n_runs = 1}, RC_E_RANGE, "4097 layers", mem);
     rc_arena_close(mem);
 }

@@ -114,7 +114,6 @@ static void every_argument_is_built_or_refused_as_its_row_says(void **state)
 static void no_profile_builds_an_architecture_in_part(void **state)
 {
     static const char *const words[] = {"model.num_moe_experts=8",
-                                        "model.multi_latent_attention=true",
                                         "model.mtp_num_layers=1",
                                         "model.hybrid_layer_pattern=M*-M",
                                         "model.hybrid_override_pattern=M*-M",
