@@ -1,4 +1,5 @@
 /* cmd_estimate.c — `recompute estimate`: the memory of a run to the byte, before it runs. */
+#include "estimate_job.h"
 #include "model.h"
 
 #include "base/file.h"
@@ -9,6 +10,12 @@
 #include <string.h>
 
 static const rc_option options[] = {
+    {"--for", "WHAT",
+     "engine, megatron-lm or bridge: whose memory; engine is what `recompute train` takes",
+     false},
+    {"--gpu", "NAME", "of a Megatron job: does it fit; `recompute list gpus`", false},
+    {"--budget", "BYTES",
+     "of a Megatron job: what the allocator of a rank may hand out, as 72GiB", false},
     {"--settings", NULL, "price every recompute setting of this model, cheapest first", false},
     {"--timeline", NULL, "live bytes at every instruction of the step", false},
     {"--svg", "FILE", "draw the timeline: memory over the step, stacked by category", false},
@@ -64,7 +71,18 @@ static void note_precision(const rc_config *cfg)
                 cfg->bf16 ? "bfloat16" : "float16", cfg->bf16 ? "model.bf16" : "model.fp16");
 }
 
-static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
+/* Options that only the other answer has. */
+static rc_code refuse_options(const rc_args *args, const char *whose, const char *const *names,
+                              size_t n, rc_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rc_args_find(args, names[i]))
+            return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "%s is an option of --for %s", names[i],
+                           whose);
+    return RC_OK;
+}
+
+static rc_code run_engine(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
 {
     rc_model model = {0};
     rc_report report = {.n = 0};
@@ -93,6 +111,23 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     return check_budget(&model, mem, status, err);
 }
 
+static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
+{
+    static const char *const of_job[] = {"--gpu", "--budget"}, *const of_engine[] = {
+                                                                   "--settings", "--timeline",
+                                                                   "--svg"};
+    const char *what = rc_args_find(args, "--for");
+    if (!what || strcmp(what, "engine") == 0) {
+        RC_TRY(refuse_options(args, "megatron-lm and bridge", of_job, 2, err));
+        return run_engine(args, mem, status, err);
+    }
+    if (strcmp(what, "megatron-lm") != 0 && strcmp(what, "bridge") != 0)
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "--for %s is not known; it is engine, megatron-lm or bridge", what);
+    RC_TRY(refuse_options(args, "engine", of_engine, 3, err));
+    return rc_estimate_job(args, mem, status, err);
+}
+
 const rc_command rc_command_estimate = {
     .name = "estimate",
     .usage =
@@ -115,6 +150,14 @@ const rc_command rc_command_estimate = {
         "  recompute estimate --model llama3-8b model.seq_length=2048 train.micro_batch_size=1\n"
         "  recompute estimate gpt.yaml --settings          which setting is cheapest\n"
         "  recompute estimate gpt.yaml --svg memory.svg    a picture of the step\n"
+        "\n"
+        "With --for megatron-lm or bridge it tells the memory of every rank of a Megatron job instead: "
+        "weights, gradients,\n"
+        "optimizer, activations of micro-batches in flight, and the moment of the peak, in the first "
+        "step and in later\n"
+        "ones; with --gpu or --budget whether the hottest rank fits.\n"
+        "\n"
+        "  recompute estimate train.sh --for megatron-lm --gpu h100-80gb\n"
         "\n"
         "exit status: 0; 1 when engine.memory_budget is set and not met; 2 bad input; 4 not modelled here.",
     .options = options,

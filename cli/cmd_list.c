@@ -4,6 +4,7 @@
 #include <recompute/check.h>
 #include <recompute/config.h>
 #include <recompute/diagnose.h>
+#include <recompute/estimate.h>
 #include <recompute/graph.h>
 #include <recompute/label.h>
 #include <recompute/op.h>
@@ -183,13 +184,19 @@ typedef struct list_row {
 } list_row;
 
 static const list_row lists[] = {
+    {"allowances", "what a rank takes beside what its allocator hands out",
+     rc_allowances_table},
     {"backends", "who computes", list_backends},
     {"commands", "what the program can do", list_commands},
+    {"components", "what the memory of a rank of a Megatron job is made of",
+     rc_components_table},
     {"diagnoses", "the decision table of `recompute diagnose`", rc_diagnosis_table},
     {"fates", "what training does with every setting of Bridge and Megatron-LM",
      rc_fates_table},
     {"fields", "every setting: its key, type, default, Megatron-LM flag", list_fields},
     {"formats", "how a report can be printed", list_formats},
+    {"gpus", "GPUs for `recompute estimate --gpu`, and the room they leave a job",
+     rc_gpus_table},
     {"labels", "every recompute label and what it discards", list_labels},
     {"lacks", "what the graph of each profile builds, and what it refuses",
      rc_graph_lacks_table},

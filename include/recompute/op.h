@@ -207,6 +207,8 @@ typedef struct rc_op_facts {
     uint32_t grad_over_input;
     /* backward begins here: it needs the gradient of no output */
     bool seeds_grad;
+    /* bit i: the kernel itself may add the gradient of the weight in[i] to what is there, so that none stands alone */
+    uint32_t adds_grad;
     /* Out[0] goes after forward whatever the setting, and backward has it computed again: it is the module
      * that reads it who does so. */
     bool drops_output;

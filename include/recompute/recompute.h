@@ -22,6 +22,7 @@
 #include <recompute/exec.h>
 #include <recompute/finding.h>
 #include <recompute/graph.h>
+#include <recompute/estimate.h>
 #include <recompute/label.h>
 #include <recompute/layout.h>
 #include <recompute/log.h>

@@ -29,6 +29,7 @@ const rc_op_facts rc_op_linear = {
     .n_out = 1,
     .needs_in = RC_BIT(0) | RC_BIT(1),
     .grads = RC_BIT(0) | RC_BIT(1) | RC_BIT(2),
+    .adds_grad = RC_BIT(1),
     .bwd_comm = RC_COMM_ALL_REDUCE,
     .fwd_flops = fwd_flops,
     .bwd_flops = bwd_flops,

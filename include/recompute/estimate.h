@@ -1,0 +1,152 @@
+/* estimate.h — rc_estimate: the memory of every rank of a Megatron job, before it runs.
+ *
+ * Layers that are alike are priced once (a graph of one layer, its policy, its schedule), put in a row for every model
+ * chunk, and chunks follow each other as the pipeline's schedule runs them, event by event. Nothing is averaged: a
+ * peak is an event of one rank, and says which.
+ *
+ * Bytes are those that PyTorch's allocator counts as allocated. What is reserved beyond them, and what lies outside of
+ * the allocator, is not among them.
+ */
+#ifndef RECOMPUTE_ESTIMATE_H
+#define RECOMPUTE_ESTIMATE_H
+
+#include <recompute/graph.h>
+#include <recompute/layout.h>
+#include <recompute/policy.h>
+
+RC_EXTERN_C_BEGIN
+
+typedef enum rc_component {
+#define RC_COMPONENT(name, kind, help) RC_COMPONENT_##name,
+#include "defs/components.def" /* installed beside this header */
+#undef RC_COMPONENT
+    RC_COMPONENT_COUNT
+} rc_component;
+
+typedef struct rc_component_facts {
+    const char *name, *help;
+    /* else an allowance */
+    bool is_computed;
+} rc_component_facts;
+
+/* A row of components.def; `component` is below RC_COMPONENT_COUNT. */
+RC_API const rc_component_facts *rc_component_find(rc_component component);
+
+typedef enum rc_phase { RC_PHASE_FORWARD, RC_PHASE_BACKWARD, RC_PHASE_STEP } rc_phase;
+/* "forward", "backward", "optimizer step" */
+RC_API const char *rc_phase_name(rc_phase phase);
+
+/* What is held at one moment. */
+typedef struct rc_held {
+    rc_phase phase;
+    /* which chunk of the stage, and micro-batch; of STEP 0 */
+    int64_t vp, micro_batch;
+    /* the op that runs, "decoder.layers.0.mlp.linear_fc1", numbered in its stretch of layers; NULL of STEP */
+    const char *op;
+    /* chunks of micro-batches that wait for their backward, this one left out */
+    int64_t n_in_flight;
+    int64_t bytes, of[RC_COMPONENT_COUNT];
+} rc_held;
+
+/* A kind of rank. */
+typedef struct rc_estimate_rank {
+    rc_rank rank;
+    int64_t n_ranks;
+    int64_t n_parameters;
+    /* the most that is held in the first step, when there are no moments before the update, and in a later one */
+    rc_held first, later;
+} rc_estimate_rank;
+
+/* A setting that changes what ranks hold and is not counted: a row of estimate_lacks.def. */
+typedef struct rc_estimate_lack {
+    /* "ddp.use_megatron_fsdp", what is counted instead, where it stands */
+    const char *key, *words;
+    rc_where where;
+} rc_estimate_lack;
+
+typedef struct rc_estimate {
+    const rc_layout *layout;
+    rc_profile profile;
+    rc_setting setting;
+    /* [n_ranks] kinds of rank, in the order of the layout */
+    rc_estimate_rank *ranks;
+    int n_ranks;
+    /* the one that holds most in a later step */
+    int hottest;
+    /* what is asked for and not counted */
+    rc_estimate_lack *lacks;
+    int n_lacks;
+    size_t n_lacks_room;
+} rc_estimate;
+
+typedef struct rc_estimate_request {
+    /* Megatron's settings */
+    const rc_config *cfg;
+    /* a Megatron profile */
+    rc_profile profile;
+    /* ranks of the job; 0: as the config says */
+    int64_t world_size;
+    /* instead of the config's; NULL: the config's */
+    const rc_setting *setting;
+    /* first number of the GPU's compute capability, for the libraries' workspaces; 0: 9, Hopper */
+    int sm;
+} rc_estimate_request;
+
+/* The memory of every rank.
+ *
+ * takes   request  as above
+ * gives   *out     a row per kind of rank
+ * errors  those of rc_layout_make, rc_graph_make, rc_setting_make; RC_E_RANGE when a sum passes 2^63-1
+ * cost    a schedule per kind of layer, and one pass over the pipeline's events per kind of rank
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_estimate_make(const rc_estimate_request *request, rc_arena *mem,
+                                rc_estimate **out, rc_error *err);
+/* One stable text form, for --dump and tests. */
+RC_API void rc_estimate_print(const rc_estimate *estimate, FILE *to);
+
+/* For people and programs.
+ *
+ * gives   report  tables added: what the job is, a row per kind of rank, components at the hottest rank's peak
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_estimate_report(const rc_estimate *estimate, rc_arena *mem, rc_report *report,
+                                  rc_error *err);
+
+/* A GPU: a row of gpus.def. */
+typedef struct rc_gpu {
+    const char *name, *help;
+    /* first number of the compute capability; 0: not NVIDIA's */
+    int sm;
+    /* as PyTorch sees it */
+    int64_t memory_bytes;
+} rc_gpu;
+
+/* The GPU of a name, in any case; NULL where there is none. */
+RC_API const rc_gpu *rc_gpu_find(const char *name);
+/* What is left for a job's allocator of a GPU's memory: without the allowances (allowances.def). */
+RC_API int64_t rc_gpu_room(int64_t memory_bytes);
+
+typedef enum rc_fit { RC_FIT_YES, RC_FIT_NO, RC_FIT_UNKNOWN } rc_fit;
+/* Does the hottest rank fit into so many bytes of the allocator? Unknown where something is not counted. */
+RC_API rc_fit rc_estimate_judge(const rc_estimate *estimate, int64_t room_bytes);
+
+/* The rows of gpus.def and of allowances.def, for `recompute list`.
+ *
+ * gives   *out  a row per GPU, or allowance
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_gpus_table(rc_arena *mem, rc_table **out, rc_error *err);
+RC_MUST_CHECK
+RC_API rc_code rc_allowances_table(rc_arena *mem, rc_table **out, rc_error *err);
+
+/* The rows of components.def, for `recompute list`.
+ *
+ * gives   *out  a row per component
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_components_table(rc_arena *mem, rc_table **out, rc_error *err);
+
+RC_EXTERN_C_END
+
+#endif

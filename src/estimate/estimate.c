@@ -1,0 +1,136 @@
+/* estimate.c — the memory of every kind of rank of a Megatron job.
+ *
+ * takes  settings
+ * gives  rc_estimate
+ * next   show.c prints it
+ */
+#include "estimate/lacks.h"
+#include "estimate/rank.h"
+#include "estimate/workspace.h"
+
+#include <string.h>
+
+enum { HOPPER = 9 };
+
+static const char *const phase_names[] = {"forward", "backward", "optimizer step"};
+
+const char *rc_phase_name(rc_phase phase)
+{
+    return phase_names[phase];
+}
+
+rc_fit rc_estimate_judge(const rc_estimate *estimate, int64_t room_bytes)
+{
+    if (estimate->n_lacks > 0)
+        return RC_FIT_UNKNOWN;
+    return estimate->ranks[estimate->hottest].later.bytes <= room_bytes ? RC_FIT_YES
+                                                                        : RC_FIT_NO;
+}
+
+typedef struct builder {
+    const rc_config *cfg;
+    rc_estimate *estimate;
+    rc_segments segments;
+    int sm;
+    /* [n_chunks] in the layout's order */
+    rc_chunk_cost *chunks;
+    rc_arena *mem;
+    rc_error *err;
+} builder;
+
+static rc_code price_chunks(builder *b)
+{
+    const rc_layout *layout = b->estimate->layout;
+    RC_TRY(RC_NEW(b->mem, &b->chunks, layout->n_chunks, b->err));
+    for (int i = 0; i < layout->n_chunks; i++)
+        RC_TRY(rc_chunk_price(&b->segments, &b->estimate->setting, &layout->chunks[i], b->mem,
+                              &b->chunks[i], b->err));
+    return RC_OK;
+}
+
+static bool has_shared_optimizer(const rc_config *cfg)
+{
+    return cfg->use_distributed_optimizer || cfg->ddp_use_distributed_optimizer;
+}
+
+/* Ranks that share the optimizer's state: the replicas of one of its instances. */
+static int64_t shards_of(const rc_config *cfg, int64_t n_replicas)
+{
+    const int64_t n = cfg->num_distributed_optimizer_instances;
+    if (!has_shared_optimizer(cfg))
+        return 1;
+    return n > 1 && n_replicas % n == 0 ? n_replicas / n : n_replicas;
+}
+
+static rc_code price_rank(builder *b, rc_estimate_rank *rank)
+{
+    const rc_layout *layout = b->estimate->layout;
+    const rc_parallel *sizes = &layout->sizes;
+    const rc_state_request request = {.cfg = b->cfg,
+                                      .n_shards = shards_of(b->cfg, sizes->dp * sizes->cp),
+                                      .n_expert_shards = shards_of(b->cfg, sizes->edp),
+                                      .is_first_stage = rank->rank.pp == 0};
+    rc_chunk_cost *own;
+    rc_model_state state;
+    rc_events events;
+    RC_TRY(RC_NEW(b->mem, &own, sizes->vp, b->err));
+    for (int64_t vp = 0; vp < sizes->vp; vp++)
+        own[vp] = b->chunks[vp * sizes->pp + rank->rank.pp];
+    rc_state_count(&request, &b->segments, own, (int)sizes->vp, &state);
+    rank->n_parameters = state.n_parameters;
+    int64_t stand_ins;
+    RC_TRY(rc_stand_ins_count(&b->segments, own, (int)sizes->vp, b->mem, &stand_ins, b->err));
+    const rc_rank_parts parts = {
+        .segments = &b->segments,
+        .chunks = own,
+        .state = &state,
+        .stand_in_bytes = stand_ins,
+        .workspace_bytes = rc_workspace_bytes(&b->segments, own, (int)sizes->vp, b->sm)};
+    rc_events_open(&events, layout, rank->rank.pp,
+                   layout->n_micro_batches > 0 ? layout->n_micro_batches : 1,
+                   b->cfg->overlap_moe_expert_parallel_comm);
+    return rc_rank_price(&parts, &events, rank, b->mem, b->err);
+}
+
+static rc_code price_ranks(builder *b)
+{
+    rc_estimate *estimate = b->estimate;
+    const rc_layout *layout = estimate->layout;
+    RC_TRY(RC_NEW(b->mem, &estimate->ranks, layout->n_rank_kinds, b->err));
+    estimate->n_ranks = layout->n_rank_kinds;
+    for (int i = 0; i < estimate->n_ranks; i++) {
+        estimate->ranks[i].rank = layout->rank_kinds[i].rank;
+        estimate->ranks[i].n_ranks = layout->rank_kinds[i].n_ranks;
+        RC_TRY(price_rank(b, &estimate->ranks[i]));
+        if (estimate->ranks[i].later.bytes > estimate->ranks[estimate->hottest].later.bytes)
+            estimate->hottest = i;
+    }
+    return RC_OK;
+}
+
+rc_code rc_estimate_make(const rc_estimate_request *request, rc_arena *mem, rc_estimate **out,
+                         rc_error *err)
+{
+    static const rc_setting none = {.granularity = RC_GRANULARITY_NONE};
+    rc_layout *layout;
+    RC_TRY(RC_NEW(mem, out, 1, err));
+    rc_estimate *estimate = *out;
+    if (request->setting)
+        estimate->setting = *request->setting;
+    else
+        RC_TRY(rc_setting_make(request->cfg, &estimate->setting, err));
+    RC_TRY(rc_layout_make(request->cfg, request->world_size, mem, &layout, err));
+    estimate->layout = layout;
+    estimate->profile = request->profile;
+    builder b = {.cfg = request->cfg,
+                 .estimate = estimate,
+                 .sm = request->sm > 0 ? request->sm : HOPPER,
+                 .segments = {.cfg = request->cfg, .profile = request->profile},
+                 .mem = mem,
+                 .err = err};
+    b.segments.setting =
+        estimate->setting.granularity == RC_GRANULARITY_FULL ? &none : &estimate->setting;
+    RC_TRY(rc_estimate_find_lacks(request->cfg, estimate, mem, err));
+    RC_TRY(price_chunks(&b));
+    return price_ranks(&b);
+}

@@ -1,0 +1,27 @@
+/* rank.h — the most that a rank holds over a step. */
+#ifndef RC_ESTIMATE_RANK_H
+#define RC_ESTIMATE_RANK_H
+
+#include "estimate/chunk.h"
+#include "estimate/events.h"
+#include "estimate/state.h"
+
+#include <recompute/estimate.h>
+
+typedef struct rc_rank_parts {
+    const rc_segments *segments;
+    /* [v] of the stage, by vp */
+    const rc_chunk_cost *chunks;
+    const rc_model_state *state;
+    int64_t stand_in_bytes, workspace_bytes;
+} rc_rank_parts;
+
+/* The moments of rc_estimate_rank.
+ *
+ * takes   events  opened; is used up
+ * errors  RC_E_RANGE when a sum passes 2^63-1, RC_E_MEMORY */
+RC_MUST_CHECK
+rc_code rc_rank_price(const rc_rank_parts *parts, rc_events *events, rc_estimate_rank *rank,
+                      rc_arena *mem, rc_error *err);
+
+#endif

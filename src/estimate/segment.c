@@ -1,0 +1,158 @@
+/* segment.c — prices a stretch of layers by scheduling it alone, between what it receives and what it sends.
+ *
+ * takes  a chunk of few layers, and whether it is recomputed whole
+ * gives  what it retains, and the most that is alive in its forward and in its backward
+ * next   chunk.c puts stretches in a row, rank.c micro-batches
+ *
+ * Layers in a row meet at one tensor: what a stretch hands on is what the next takes in, and the gradient goes back
+ * the same way. So what is alive while a stretch runs is what the stretches before it retain, and what is alive in
+ * it alone. That is counted here, event by event, from the schedule of its graph.
+ */
+#include "estimate/segment.h"
+
+#include "base/num.h"
+#include "schedule/passes.h"
+
+#include <string.h>
+
+/* source  PyTorch c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize: sizes are counted rounded up to it */
+enum { ALLOCATOR_ROUND = 512 };
+
+static bool is_same(const rc_segment *segment, const rc_chunk *chunk, bool is_full)
+{
+    const rc_chunk *own = &segment->chunk;
+    return segment->is_full == is_full && own->has_embedding == chunk->has_embedding &&
+           own->has_loss == chunk->has_loss && own->n_runs == chunk->n_runs &&
+           (chunk->n_runs == 0 ||
+            memcmp(own->runs, chunk->runs, (size_t)chunk->n_runs * sizeof *chunk->runs) == 0);
+}
+
+bool rc_segment_gathers_in_buffer(const rc_graph *graph, const rc_op *op)
+{
+    const bool is_in_layer = op->layer >= 0 && op->layer < graph->dims.L;
+    return op->facts->drops_output &&
+           (graph->profile == RC_PROFILE_MEGATRON_LOCAL || !is_in_layer);
+}
+
+/* What kernels work in is our own kernels' measure, so it says nothing of Megatron's. */
+static bool is_counted(const rc_schedule *s, const rc_buffer *b)
+{
+    if (b->is_persistent || b->last < 0 || b->category == RC_CATEGORY_SCRATCH)
+        return false;
+    const int producer = rc_graph_tensor(s->graph, b->tensor).producer;
+    if (producer < 0 || b->category == RC_CATEGORY_ACTIVATION_GRADIENTS)
+        return true;
+    const rc_op op = rc_graph_op(s->graph, producer);
+    return !rc_segment_gathers_in_buffer(s->graph, &op);
+}
+
+/* Bytes alive at every instruction; a schedule's own count rounds as our arena does, and has the state in it. */
+static rc_code count_live(const rc_schedule *s, rc_arena *mem, int64_t **live, rc_error *err)
+{
+    RC_TRY(RC_NEW(mem, live, s->n_instrs + 1, err));
+    for (int i = 0; i < s->n_buffers; i++) {
+        const rc_buffer *b = &s->buffers[i];
+        if (!is_counted(s, b))
+            continue;
+        const int64_t room = rc_round_up(b->bytes, ALLOCATOR_ROUND);
+        (*live)[b->first] += room;
+        (*live)[b->last + 1] -= room;
+    }
+    for (int i = 1; i <= s->n_instrs; i++)
+        (*live)[i] += (*live)[i - 1];
+    return RC_OK;
+}
+
+bool rc_segment_adds_grad(const rc_config *cfg, const rc_graph *graph, const rc_op *op, int k)
+{
+    return graph->profile == RC_PROFILE_MEGATRON_TE && cfg->gradient_accumulation_fusion &&
+           op->layer >= 0 && op->layer < graph->dims.L && (op->facts->adds_grad >> k & 1u);
+}
+
+/* A weight's gradient that stands alone until it is added: autograd's, in the dtype of the model. The hook that adds it
+ * runs before the next op's backward. source  megatron/core/distributed/distributed_data_parallel.py */
+static void count_weight_gradients(const rc_config *cfg, const rc_schedule *s, int64_t *live)
+{
+    for (int i = s->forward_last + 1; i <= s->micro_last; i++) {
+        const rc_instr *instr = &s->instrs[i];
+        if (instr->kind != RC_INSTR_BACKWARD)
+            continue;
+        const rc_op op = rc_graph_op(s->graph, instr->op);
+        for (int k = 0; k < op.n_in; k++) {
+            if (op.in[k] < 0 || !(op.facts->grads >> k & 1u))
+                continue;
+            const rc_tensor weight = rc_graph_tensor(s->graph, op.in[k]);
+            if (weight.kind == RC_TENSOR_WEIGHT && !rc_segment_adds_grad(cfg, s->graph, &op, k))
+                live[i] += rc_round_up(weight.bytes, ALLOCATOR_ROUND);
+        }
+    }
+}
+
+/* The first instruction of [from, to] at which most is alive. */
+static int find_most(const int64_t *live, int from, int to)
+{
+    int most = from;
+    for (int i = from; i <= to; i++)
+        if (live[i] > live[most])
+            most = i;
+    return most;
+}
+
+static rc_code measure(const rc_config *cfg, rc_segment *segment, rc_arena *mem, rc_error *err)
+{
+    const rc_schedule *s = segment->schedule;
+    int64_t *live;
+    RC_TRY(count_live(s, mem, &live, err));
+    count_weight_gradients(cfg, s, live);
+    segment->fwd_peak = find_most(live, s->micro_first, s->forward_last);
+    segment->bwd_peak = find_most(live, s->forward_last + 1, s->micro_last);
+    segment->fwd_peak_bytes = live[segment->fwd_peak];
+    segment->bwd_peak_bytes = live[segment->bwd_peak];
+    for (int i = 0; i < s->n_buffers; i++) {
+        const rc_buffer *b = &s->buffers[i];
+        if (is_counted(s, b) && b->first <= s->forward_last && b->last > s->forward_last)
+            segment->retained_bytes += rc_round_up(b->bytes, ALLOCATOR_ROUND);
+    }
+    return RC_OK;
+}
+
+static rc_code make(const rc_segments *segments, rc_segment *segment, rc_arena *mem,
+                    rc_error *err)
+{
+    const rc_setting full = {.granularity = RC_GRANULARITY_FULL,
+                             .method = RC_METHOD_UNIFORM,
+                             .num_layers = INT32_MAX};
+    const rc_graph_request request = {
+        .cfg = segments->cfg, .profile = segments->profile, .chunk = &segment->chunk};
+    rc_graph *graph;
+    rc_policy *policy;
+    rc_schedule *schedule;
+    RC_TRY(rc_graph_make(&request, mem, &graph, err));
+    RC_TRY(
+        rc_policy_make(graph, segment->is_full ? &full : segments->setting, mem, &policy, err));
+    /* As Megatron runs it: the last layer is recomputed as the others are. */
+    RC_TRY(rc_schedule_unplaced(policy, 1, mem, &schedule, err));
+    segment->graph = graph;
+    segment->schedule = schedule;
+    return measure(segments->cfg, segment, mem, err);
+}
+
+rc_code rc_segment_find(rc_segments *segments, const rc_chunk *chunk, bool is_full,
+                        rc_arena *mem, int *out, rc_error *err)
+{
+    for (*out = 0; *out < segments->n; ++*out)
+        if (is_same(&segments->at[*out], chunk, is_full))
+            return RC_OK;
+    RC_TRY(RC_GROW(mem, &segments->at, (size_t)segments->n, &segments->n_room,
+                   (size_t)segments->n + 1, err));
+    rc_segment segment = {.chunk = *chunk, .is_full = is_full};
+    rc_layer_run *runs = NULL;
+    if (chunk->n_runs > 0) {
+        RC_TRY(RC_NEW(mem, &runs, chunk->n_runs, err));
+        memcpy(runs, chunk->runs, (size_t)chunk->n_runs * sizeof *runs);
+    }
+    segment.chunk.runs = runs;
+    RC_TRY(make(segments, &segment, mem, err));
+    segments->at[segments->n++] = segment;
+    return RC_OK;
+}

@@ -1,0 +1,55 @@
+/* segment.h — what one stretch of a chunk takes, forward and backward: a layer, a group of layers that are recomputed
+ * together, or an end of the model.
+ */
+#ifndef RC_ESTIMATE_SEGMENT_H
+#define RC_ESTIMATE_SEGMENT_H
+
+#include <recompute/graph.h>
+#include <recompute/policy.h>
+#include <recompute/schedule.h>
+
+/* Bytes are of one micro-batch, and of activations alone: what lives across steps is state.h's. */
+typedef struct rc_segment {
+    /* its layers, and which ends of the model it is: all of its key beside is_full */
+    rc_chunk chunk;
+    /* recomputed whole */
+    bool is_full;
+
+    const rc_graph *graph;
+    const rc_schedule *schedule;
+    /* from forward to backward: what comes in, if it stays, and not what is handed on */
+    int64_t retained_bytes;
+    /* the most that is alive at once, what comes in and is handed on included; and the instructions where */
+    int64_t fwd_peak_bytes, bwd_peak_bytes;
+    int fwd_peak, bwd_peak;
+} rc_segment;
+
+/* Whether the product's kernel adds the gradient of in[k] of an op: Transformer Engine's linears do, in layers and
+ * where gradient_accumulation_fusion is on. The gradient of another weight stands alone for a moment.
+ * source  transformer_engine/pytorch/module/linear.py (fuse_wgrad_accumulation) */
+bool rc_segment_adds_grad(const rc_config *cfg, const rc_graph *graph, const rc_op *op, int k);
+
+/* The segments of a job, each made once: layers of one kind are alike wherever they stand. */
+typedef struct rc_segments {
+    const rc_config *cfg;
+    rc_profile profile;
+    /* of layers that are not recomputed whole */
+    const rc_setting *setting;
+    rc_segment *at;
+    int n;
+    size_t n_room;
+} rc_segments;
+
+/* Whether a gather's rows lie in Megatron's global buffer (workspace.c): those of its own linears do. */
+bool rc_segment_gathers_in_buffer(const rc_graph *graph, const rc_op *op);
+
+/* Finds or makes one.
+ *
+ * takes   chunk  copied, its runs too
+ * gives   *out   its index
+ * errors  those of rc_graph_make, rc_policy_make and of a schedule */
+RC_MUST_CHECK
+rc_code rc_segment_find(rc_segments *segments, const rc_chunk *chunk, bool is_full,
+                        rc_arena *mem, int *out, rc_error *err);
+
+#endif

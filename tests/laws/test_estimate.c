@@ -1,0 +1,245 @@
+/* test_estimate.c — a rank of a Megatron job is the sum of its parts, and the parts are those of its graph. */
+#include "law.h"
+
+#include "estimate/chunk.h"
+#include "estimate/events.h"
+#include "estimate/state.h"
+
+static const law_model model = {
+    "estimate",
+    {"model.num_layers=12", "model.hidden_size=512", "model.num_attention_heads=8",
+     "model.num_query_groups=4", "model.ffn_hidden_size=1280", "model.seq_length=256",
+     "model.vocab_size=4096", "train.micro_batch_size=2", "model.bf16=true",
+     "model.make_vocab_size_divisible_by=1", "model.normalization=RMSNorm",
+     "model.position_embedding_type=rope", "model.gated_linear_unit=true",
+     "model.activation_func=silu", "model.add_bias_linear=false", "model.hidden_dropout=0",
+     "model.attention_dropout=0", "model.share_embeddings_and_output_weights=false"}};
+
+static const rc_profile profiles[] = {RC_PROFILE_MEGATRON_TE, RC_PROFILE_MEGATRON_LOCAL};
+
+/* ---- chunks ---- */
+
+/* One kind, and kinds in turn: groups of full recompute lie across them. */
+static const rc_layer_run alike[] = {{.n_layers = 7}},
+                          mixed[] = {{.n_layers = 2},
+                                     {{RC_MIXER_attention, RC_MLP_none}, 3},
+                                     {{RC_MIXER_none, RC_MLP_mlp}, 1},
+                                     {.n_layers = 3}};
+static const rc_chunk chunks[] = {
+    {.runs = alike, .n_runs = 1},
+    {.runs = alike, .n_runs = 1, .has_embedding = true},
+    {.runs = mixed, .n_runs = 4, .has_loss = true},
+    {.runs = mixed, .n_runs = 4, .has_embedding = true, .has_loss = true},
+};
+
+static const char *const settings[] = {"none",           "selective/core_attn",
+                                       "selective/mlp",  "selective/core_attn+layernorm+mlp",
+                                       "full/uniform/1", "full/uniform/2",
+                                       "full/uniform/3", "full/uniform/100",
+                                       "full/block/1",   "full/block/4",
+                                       "full/block/100"};
+
+static rc_setting setting_of(const char *name)
+{
+    rc_setting setting;
+    assert_true(rc_setting_parse(name, &setting));
+    return setting;
+}
+
+static rc_chunk_cost price(rc_segments *segments, const char *name, const rc_chunk *chunk,
+                           rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_chunk_cost cost;
+    const rc_setting setting = setting_of(name);
+    law_check(rc_chunk_price(segments, &setting, chunk, mem, &cost, &err), &err);
+    return cost;
+}
+
+/* The whole chunk as one segment, under a setting of its own. */
+static rc_segment price_whole(const rc_config *cfg, rc_profile profile, const char *name,
+                              const rc_chunk *chunk, rc_arena *mem)
+{
+    rc_error err = {0};
+    const rc_setting setting = setting_of(name);
+    rc_segments all = {.cfg = cfg, .profile = profile, .setting = &setting};
+    int at;
+    law_check(rc_segment_find(&all, chunk, false, mem, &at, &err), &err);
+    return all.at[at];
+}
+
+static void check_chunk(const rc_config *cfg, rc_profile profile, const rc_chunk *chunk,
+                        const char *name, rc_arena *mem)
+{
+    const rc_setting none = {.granularity = RC_GRANULARITY_NONE}, own = setting_of(name);
+    rc_segments segments = {.cfg = cfg,
+                            .profile = profile,
+                            .setting = own.granularity == RC_GRANULARITY_FULL ? &none : &own};
+    const rc_chunk_cost parts = price(&segments, name, chunk, mem);
+    const rc_segment whole = price_whole(cfg, profile, name, chunk, mem);
+    if (parts.retained_bytes != whole.retained_bytes ||
+        parts.fwd.bytes != whole.fwd_peak_bytes || parts.bwd.bytes != whole.bwd_peak_bytes)
+        fail_msg(
+            "%s, %s, chunk %d, t %lld: retained %lld, forward %lld, backward %lld in parts; "
+            "%lld, %lld, %lld whole",
+            rc_profile_name(profile), name, (int)(chunk - chunks),
+            (long long)cfg->tensor_model_parallel_size, (long long)parts.retained_bytes,
+            (long long)parts.fwd.bytes, (long long)parts.bwd.bytes,
+            (long long)whole.retained_bytes, (long long)whole.fwd_peak_bytes,
+            (long long)whole.bwd_peak_bytes);
+    assert_true(parts.fwd.bytes > 0 && parts.bwd.bytes >= parts.retained_bytes);
+    if (segments.n > 8)
+        fail_msg("%d segments of layers that are alike", segments.n);
+}
+
+static void a_chunk_is_the_sum_of_its_segments(void **state)
+{
+    static const struct {
+        int64_t t;
+        bool has_sequence_parallel;
+    } ranks[] = {{1, false}, {2, false}, {4, true}};
+    (void)state;
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
+        for (size_t p = 0; p < 2; p++)
+            for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++)
+                for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+                    rc_arena *mem = rc_arena_open();
+                    rc_config *cfg = law_config(&model, "auto", mem);
+                    cfg->tensor_model_parallel_size = ranks[r].t;
+                    cfg->sequence_parallel = ranks[r].has_sequence_parallel;
+                    check_chunk(cfg, profiles[p], &chunks[c], settings[s], mem);
+                    rc_arena_close(mem);
+                }
+}
+
+/* ---- the pipeline's events ---- */
+
+/* The most chunks of micro-batches that wait for their backward on a stage; every one comes once, forward first, and
+ * all come in the order of their micro-batches. */
+static int most_in_flight(int p, int r, int v, int64_t group, int64_t m)
+{
+    const rc_layout layout = {.sizes = {.pp = p, .vp = v, .is_interleaved = v > 1},
+                              .micro_batch_group = group};
+    enum { MOST = 4096 };
+    static bool is_waiting[MOST], is_done[MOST];
+    rc_events events;
+    int n = 0, most = 0;
+    memset(is_waiting, 0, sizeof is_waiting);
+    memset(is_done, 0, sizeof is_done);
+    rc_events_open(&events, &layout, r, m, false);
+    for (rc_event event; rc_events_next(&events, &event);) {
+        const size_t at = (size_t)(event.micro_batch * v + event.vp);
+        assert_true(event.vp < v && event.micro_batch < m && at < MOST && !is_done[at]);
+        assert_int_equal(is_waiting[at], event.is_backward);
+        is_waiting[at] = !event.is_backward;
+        is_done[at] = event.is_backward;
+        n += event.is_backward ? -1 : 1;
+        most = n > most ? n : most;
+    }
+    for (int64_t i = 0; i < v * m; i++)
+        assert_true(is_done[i]);
+    return most;
+}
+
+/* source  megatron/core/pipeline_parallel/schedules.py: min(p - r, m) micro-batches without interleaving, with it
+ *         2 (p - r - 1) + (v - 1) group + 1 chunks of micro-batches, at most all of them */
+static void stages_hold_what_the_schedule_says(void **state)
+{
+    static const struct {
+        int p, v;
+        int64_t group, m;
+        int held[9]; /* by stage, ended by 0 */
+    } cases[] = {
+        {1, 1, 1, 5, {1}},
+        {4, 1, 4, 8, {4, 3, 2, 1}},
+        {4, 1, 4, 2, {2, 2, 2, 1}},
+        {4, 2, 4, 8, {11, 9, 7, 5}},
+        {8, 4, 8, 32, {39, 37, 35, 33, 31, 29, 27, 25}},
+        {8, 2, 8, 8, {16, 16, 16, 16, 15, 13, 11, 9}},
+        {2, 3, 4, 10, {11, 9}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int r = 0; r < cases[i].p; r++)
+            assert_int_equal(
+                most_in_flight(cases[i].p, r, cases[i].v, cases[i].group, cases[i].m),
+                cases[i].held[r]);
+}
+
+/* ---- state ---- */
+
+/* Bytes of all weights of a chunk, by role, shared by so many ranks. */
+static rc_model_state state_of(rc_config *cfg, int64_t n_shards, rc_arena *mem)
+{
+    const rc_setting none = {.granularity = RC_GRANULARITY_NONE};
+    rc_segments segments = {.cfg = cfg, .profile = RC_PROFILE_MEGATRON_TE, .setting = &none};
+    const rc_chunk_cost cost = price(&segments, "none", &chunks[3], mem);
+    const rc_state_request request = {
+        .cfg = cfg, .n_shards = n_shards, .n_expert_shards = n_shards, .is_first_stage = true};
+    rc_model_state state;
+    rc_state_count(&request, &segments, &cost, 1, &state);
+    return state;
+}
+
+static int64_t total(const rc_model_state *state)
+{
+    int64_t sum = 0;
+    for (int role = 0; role < RC_PARAM_ROLE_COUNT; role++)
+        sum += state->bytes[role];
+    return sum;
+}
+
+/* 18 bytes a parameter, 16 with gradients in 16 bits and a float32 copy at the step; shared 6 + 12/D, or 4 + 12/D.
+ * The sizes here are multiples of every padding but that of 2^16 elements a bucket.
+ * source  megatron/core/optimizer/distrib_optimizer.py, param_and_grad_buffer.py */
+static void state_is_shared_as_the_optimizer_shares_it(void **state)
+{
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = law_config(&model, "auto", mem);
+    (void)state;
+    for (int is_fp32 = 0; is_fp32 < 2; is_fp32++)
+        for (int64_t shards = 1; shards <= 4; shards *= 2) {
+            cfg->grad_reduce_in_fp32 = is_fp32;
+            const rc_model_state held = state_of(cfg, shards, mem);
+            const int64_t n = held.n_parameters;
+            assert_true(n > 8000000 && n % (128 * 4) == 0);
+            assert_int_equal(total(&held), n * (is_fp32 ? 6 : 4) + n * 12 / shards);
+            assert_int_equal(held.step_bytes, is_fp32 ? 0 : n * 4 / shards);
+        }
+    rc_arena_close(mem);
+}
+
+/* A buffer ends at a multiple of what the ranks divide, and every rank has its part of the padding. */
+static void padding_is_counted(void **state)
+{
+    rc_arena *mem = rc_arena_open();
+    rc_config *cfg = law_config(&model, "auto", mem);
+    (void)state;
+    cfg->grad_reduce_in_fp32 = true;
+    const int64_t n = state_of(cfg, 1, mem).n_parameters;
+    rc_model_state held = state_of(cfg, 24, mem); /* a multiple of 384 elements */
+    int64_t padded = (n + 383) / 384 * 384;
+    assert_true(padded > n);
+    assert_int_equal(total(&held), padded * 6 + padded / 24 * 12);
+    cfg->pad_buckets_for_high_nccl_busbw = true;
+    held = state_of(cfg, 16, mem);
+    padded = (n + 65535) / 65536 * 65536;
+    assert_int_equal(total(&held), padded * 6 + padded / 16 * 12);
+    /* Every weight of a bucket of one element ends a bucket of its own. */
+    cfg->overlap_grad_reduce = true;
+    cfg->ddp_bucket_size = 1;
+    const rc_model_state split = state_of(cfg, 16, mem);
+    assert_true(total(&split) > total(&held));
+    rc_arena_close(mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chunk_is_the_sum_of_its_segments),
+        cmocka_unit_test(stages_hold_what_the_schedule_says),
+        cmocka_unit_test(state_is_shared_as_the_optimizer_shares_it),
+        cmocka_unit_test(padding_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
