@@ -19,10 +19,10 @@
 #include <recompute/diagnose.h>
 #include <recompute/doc.h>
 #include <recompute/error.h>
+#include <recompute/estimate.h>
 #include <recompute/exec.h>
 #include <recompute/finding.h>
 #include <recompute/graph.h>
-#include <recompute/estimate.h>
 #include <recompute/label.h>
 #include <recompute/layout.h>
 #include <recompute/log.h>
