@@ -35,7 +35,9 @@ static bool is_torch_product(const rc_graph *graph, const rc_op *op)
 /* What the op asks of the global buffer. */
 static int64_t buffer_bytes(const rc_graph *graph, const rc_op *op)
 {
-    const bool asks = op->kind == RC_OP_attn_scores || rc_segment_gathers_in_buffer(graph, op);
+    const bool has_scores =
+        op->kind == RC_OP_attn_scores && graph->profile == RC_PROFILE_MEGATRON_LOCAL;
+    const bool asks = has_scores || rc_segment_gathers_in_buffer(graph, op);
     return asks ? rc_graph_tensor(graph, op->out[0]).bytes : 0;
 }
 

@@ -81,7 +81,7 @@ static heads build_core_copies(rc_builder *b, heads at)
     const rc_graph *graph = b->graph;
     if (b->code != RC_OK || b->is_engine)
         return at;
-    if (graph->profile == RC_PROFILE_MEGATRON_LOCAL) {
+    if (!rc_build_has_fused_core(b)) {
         if (graph->dims.a == graph->dims.g)
             return at;
         at.k = rc_build_contiguous(b, "self_attention.key_repeated", at.k, "[N, ad/t]");

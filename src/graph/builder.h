@@ -125,6 +125,8 @@ typedef struct rc_core_parts {
     const char *query_shape, *key_shape, *value_shape, *out_shape;
 } rc_core_parts;
 int rc_build_core(rc_builder *b, const rc_core_parts *parts);
+/* Is it one kernel? Else scores and probabilities are tensors. */
+bool rc_build_has_fused_core(const rc_builder *b);
 /* residual + dropout(x + bias); `bias` may be RC_ABSENT. */
 int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residual, int bias);
 /* dropout of a whole tensor, by p; gives x itself when p is 0. */

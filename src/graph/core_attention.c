@@ -1,7 +1,7 @@
 /* core_attention.c — attention itself, from query, key and value to its output: what label core_attn covers.
  *
  *   fused    one op; what backward reads of it are query, key, value, output and a log-sum-exp a row
- *   unfused  scores [b,a/t,S,S] -> softmax -> dropout -> context
+ *   unfused  scores [b,a/t,S,S] -> softmax -> dropout -> context; in Transformer Engine the same tensors stay
  *   flash    FlashAttention-2 as Transformer Engine calls it: rows of a sample stand together in it, so with several
  *            samples operands are turned first and the output last; one width for all heads, the rest is zeros
  *
@@ -14,12 +14,11 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_fused(const rc_builder *b)
+bool rc_build_has_fused_core(const rc_builder *b)
 {
     const char *backend = b->cfg->attention_backend;
-    if (b->graph->profile != RC_PROFILE_ENGINE)
-        return b->graph->profile == RC_PROFILE_MEGATRON_TE;
-    return strcmp(backend, "unfused") != 0 && strcmp(backend, "local") != 0;
+    return b->graph->profile != RC_PROFILE_MEGATRON_LOCAL && strcmp(backend, "unfused") != 0 &&
+           strcmp(backend, "local") != 0;
 }
 
 static bool is_flash(const rc_builder *b)
@@ -142,7 +141,7 @@ static int build_unfused(rc_builder *b, const rc_core_parts *parts)
 
 int rc_build_core(rc_builder *b, const rc_core_parts *parts)
 {
-    if (!is_fused(b))
+    if (!rc_build_has_fused_core(b))
         return build_unfused(b, parts);
     return is_flash(b) ? build_flash(b, parts) : build_fused(b, parts);
 }

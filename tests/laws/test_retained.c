@@ -21,6 +21,8 @@
 typedef struct shape {
     rc_profile profile;
     bool is_rms, is_gated, has_rope, has_qk_norm, drops_hidden, drops_attention;
+    /* attention is not one kernel: so always in Megatron's own modules, in Transformer Engine where it is so asked */
+    bool has_scores;
     int64_t g, t;
     bool has_sequence_parallel;
     int64_t N, n, h, al, gl, d, f, b, S, V; /* f and V of a rank */
@@ -85,7 +87,7 @@ static int64_t core_inputs(const shape *m)
 /* Queries, keys and values as the core saves them. */
 static int64_t core_saves(const shape *m)
 {
-    if (m->profile == RC_PROFILE_MEGATRON_TE) /* copies of what is no interleaved buffer */
+    if (!m->has_scores) /* copies of what is no interleaved buffer */
         return heads(m, m->al + 2 * m->gl);
     if (is_grouped(m)) /* keys and values repeated for every query head */
         return heads(m, 3 * m->al);
@@ -94,7 +96,7 @@ static int64_t core_saves(const shape *m)
 
 static int64_t core_statistics(const shape *m)
 {
-    if (m->profile == RC_PROFILE_MEGATRON_TE)
+    if (!m->has_scores)
         return 4 * m->b * m->al * m->S;
     return (m->drops_attention ? 5 : 2) * m->b * m->al * m->S * m->S;
 }
@@ -146,7 +148,7 @@ static rc_graph *make_graph(shape *m, rc_arena *mem)
          "model.make_vocab_size_divisible_by=1", "model.activation_func=silu"}};
     rc_error err = {0};
     rc_graph *graph;
-    rc_config *cfg = law_config(&plain, "auto", mem);
+    rc_config *cfg = law_config(&plain, m->has_scores ? "unfused" : "auto", mem);
     cfg->normalization = m->is_rms ? "RMSNorm" : "LayerNorm";
     cfg->gated_linear_unit = m->is_gated;
     cfg->position_embedding_type = m->has_rope ? "rope" : "learned_absolute";
@@ -182,16 +184,19 @@ static void for_every_shape(check_shape *check)
         bool has_sequence_parallel;
     } ranks[] = {{1, false}, {2, false}, {2, true}, {4, true}};
     for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
-        for (unsigned bits = 0; bits < 1u << 8; bits++) {
+        for (unsigned bits = 0; bits < 1u << 9; bits++) {
+            const bool is_te = bits & 1u;
+            if (!is_te && bits & 256u)
+                continue;
             rc_arena *mem = rc_arena_open();
-            shape m = {.profile =
-                           bits & 1u ? RC_PROFILE_MEGATRON_TE : RC_PROFILE_MEGATRON_LOCAL,
+            shape m = {.profile = is_te ? RC_PROFILE_MEGATRON_TE : RC_PROFILE_MEGATRON_LOCAL,
                        .is_rms = bits & 2u,
                        .is_gated = bits & 4u,
                        .has_rope = bits & 8u,
                        .has_qk_norm = bits & 16u,
                        .drops_hidden = bits & 32u,
                        .drops_attention = bits & 64u,
+                       .has_scores = !is_te || bits & 256u,
                        .g = bits & 128u ? A / 2 : A,
                        .t = ranks[r].t,
                        .has_sequence_parallel = ranks[r].has_sequence_parallel};
