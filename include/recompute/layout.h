@@ -116,6 +116,8 @@ typedef struct rc_layout {
     int64_t n_micro_batches;
     /* micro-batches that a chunk runs in a row where stages are interleaved */
     int64_t micro_batch_group;
+    /* forward and backward of two micro-batches side by side (overlap_moe_expert_parallel_comm) */
+    bool overlaps_experts;
 } rc_layout;
 
 /**

@@ -1,9 +1,10 @@
 /* recompute.h — the whole library: every public header. Data flows from stage to stage, each taking one noun
  * and making the next:
  *
- *   read.h, args.h → config.h → graph.h → policy.h → schedule.h → cost.h, plan.h, exec.h → train.h, study.h
+ *   read.h, args.h → config.h → layout.h → graph.h → policy.h → schedule.h → cost.h, plan.h, exec.h → train.h, study.h
  *
- * passes.h makes the nouns from graph to cost in one call. Beside this line stand check.h, which judges a
+ * passes.h makes the nouns from graph to cost in one call; pipeline.h is the order in which a stage of a layout runs.
+ * Beside this line stand check.h, which judges a
  * config, and snapshot_file.h → snapshot.h and log.h → diagnose.h, which read what a job left.
  *
  * Whatever a stage can print is a table.h, which report.h, picture.h and timeline.h write.
@@ -29,6 +30,7 @@
 #include <recompute/op.h>
 #include <recompute/passes.h>
 #include <recompute/picture.h>
+#include <recompute/pipeline.h>
 #include <recompute/plan.h>
 #include <recompute/policy.h>
 #include <recompute/read.h>

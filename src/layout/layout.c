@@ -65,6 +65,7 @@ static rc_code refuse_late(const rc_config *cfg, rc_error *err)
                                       RC_FIELD_hybrid_override_pattern,
                                       RC_FIELD_is_hybrid_model,
                                       RC_FIELD_mtp_num_layers,
+                                      RC_FIELD_overlap_moe_expert_parallel_comm,
                                       RC_FIELD_micro_batch_size,
                                       RC_FIELD_global_batch_size,
                                       RC_FIELD_data_parallel_size,
@@ -181,6 +182,18 @@ static rc_code make_rank_kinds(rc_arena *mem, rc_layout *layout, rc_error *err)
     return RC_OK;
 }
 
+/* Only the interleaved schedule has it, and the one without a pipeline (transformer_config.py, __post_init__). */
+static rc_code read_overlap(const rc_config *cfg, rc_layout *layout, rc_error *err)
+{
+    const rc_field field = RC_FIELD_overlap_moe_expert_parallel_comm;
+    layout->overlaps_experts = cfg->overlap_moe_expert_parallel_comm;
+    if (!layout->overlaps_experts || layout->sizes.pp == 1 || layout->sizes.is_interleaved)
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                   "%s needs interleaved stages, as virtual_pipeline_model_parallel_size sets",
+                   rc_field_key(field));
+}
+
 rc_code rc_layout_make(const rc_config *cfg, int64_t world_size, rc_arena *mem, rc_layout **out,
                        rc_error *err)
 {
@@ -199,6 +212,7 @@ rc_code rc_layout_make(const rc_config *cfg, int64_t world_size, rc_arena *mem, 
                      : rc_gpt_layers_read(cfg, n_experts, mem, &layers, err));
     RC_TRY(rc_stages_deal(cfg, &layers, &layout->sizes, mem, &shares, err));
     RC_TRY(rc_parallel_read_batch(cfg, layout, err));
+    RC_TRY(read_overlap(cfg, layout, err));
     layout->n_layers = layers.n;
     layout->n_mtp = layers.n_mtp;
     layout->n_local_experts = n_experts / layout->sizes.ep;

@@ -64,6 +64,8 @@ static const struct refusal {
     {LAYERS(8) STAGES(4) VIRTUAL(2) MICRO(1) GLOBAL(9) GROUP(3), 6, RC_E_INPUT, "from 4 to 9"},
     {LAYERS(8) STAGES(4) VIRTUAL(2) MICRO(1) GLOBAL(9) GROUP(10), 6, RC_E_INPUT, "from 4 to 9"},
     {LAYERS(8) STAGES(4) VIRTUAL(2) MICRO(1) GLOBAL(9), 0, RC_E_INPUT, "leaves 1 of 9"},
+    {LAYERS(8) STAGES(2) "model.overlap_moe_expert_parallel_comm=true", 3, RC_E_INPUT,
+     "needs interleaved stages"},
     {LAYERS(4) TENSOR(2) "model.tensor_parallel_num_weight_shards=3", 3, RC_E_INPUT,
      "3 is no multiple"},
     {LAYERS(4) TENSOR(9999999999), 2, RC_E_RANGE, "2147483647"},
