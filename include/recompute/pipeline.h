@@ -70,11 +70,11 @@ RC_API rc_code rc_pipeline_table(const rc_pipeline *pipeline, rc_arena *mem, rc_
                                  rc_error *err);
 
 /* One thing that a stage runs. */
-typedef struct rc_event {
+typedef struct rc_pipeline_event {
     bool is_backward;
     int chunk;
     int64_t micro_batch;
-} rc_event;
+} rc_pipeline_event;
 
 /* Every event in order, for pictures and tests.
  *
@@ -82,7 +82,7 @@ typedef struct rc_event {
  * errors  RC_E_RANGE for more than 2^24 */
 RC_MUST_CHECK
 RC_API rc_code rc_pipeline_events(const rc_pipeline *pipeline, rc_arena *mem,
-                                  const rc_event **events, int64_t *n, rc_error *err);
+                                  const rc_pipeline_event **events, int64_t *n, rc_error *err);
 
 /* What a chunk weighs: held from the end of its forward to the end of its backward, and beside that while its
  * forward, or its backward, runs. None is negative. */
@@ -94,7 +94,7 @@ typedef struct rc_chunk_weight {
 typedef struct rc_pipeline_peak {
     int64_t weight;
     /* what ran, the first time; beside a forward a backward may have run (is_side_by_side) */
-    rc_event event;
+    rc_pipeline_event event;
     /* [n_chunks] micro-batches of each chunk that were held then, that of `event` among them */
     const int64_t *n_held;
 } rc_pipeline_peak;

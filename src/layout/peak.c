@@ -75,8 +75,10 @@ static rc_code look(walk *w, const rc_pipeline_run *run, int64_t n_fwd, int64_t 
     w->peak->weight = weight;
     w->peak->event =
         is_backward
-            ? (rc_event){.is_backward = true, .chunk = b, .micro_batch = run->bwd_micro + n_bwd}
-            : (rc_event){.chunk = f, .micro_batch = run->fwd_micro + n_fwd - 1};
+            ? (rc_pipeline_event){.is_backward = true,
+                                  .chunk = b,
+                                  .micro_batch = run->bwd_micro + n_bwd}
+            : (rc_pipeline_event){.chunk = f, .micro_batch = run->fwd_micro + n_fwd - 1};
     keep(w, run, n_fwd, n_bwd);
     return RC_OK;
 }

@@ -73,28 +73,29 @@ rc_code rc_pipeline_table(const rc_pipeline *pipeline, rc_arena *mem, rc_table *
 }
 
 /* The runs from `first` to below `last`, `later` micro-batches on; gives where the next event goes. */
-static rc_event *add_events(const rc_pipeline *pipeline, int first, int last, int64_t later,
-                            rc_event *at)
+static rc_pipeline_event *add_events(const rc_pipeline *pipeline, int first, int last,
+                                     int64_t later, rc_pipeline_event *at)
 {
     for (int i = first; i < last; i++) {
         const rc_pipeline_run *run = &pipeline->runs[i];
         for (int64_t k = later; k < later + run->n; k++) {
             if (run->fwd_chunk >= 0)
-                *at++ = (rc_event){.chunk = run->fwd_chunk, .micro_batch = run->fwd_micro + k};
+                *at++ = (rc_pipeline_event){.chunk = run->fwd_chunk,
+                                            .micro_batch = run->fwd_micro + k};
             if (run->bwd_chunk >= 0)
-                *at++ = (rc_event){.is_backward = true,
-                                   .chunk = run->bwd_chunk,
-                                   .micro_batch = run->bwd_micro + k};
+                *at++ = (rc_pipeline_event){.is_backward = true,
+                                            .chunk = run->bwd_chunk,
+                                            .micro_batch = run->bwd_micro + k};
         }
     }
     return at;
 }
 
-rc_code rc_pipeline_events(const rc_pipeline *pipeline, rc_arena *mem, const rc_event **events,
-                           int64_t *n, rc_error *err)
+rc_code rc_pipeline_events(const rc_pipeline *pipeline, rc_arena *mem,
+                           const rc_pipeline_event **events, int64_t *n, rc_error *err)
 {
     const int end = pipeline->n_lead + pipeline->n_period;
-    rc_event *at;
+    rc_pipeline_event *at;
     if (pipeline->n_micro_batches > MOST_EVENTS / 2 / pipeline->n_chunks)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
                        "%" PRId64 " micro-batches through %d chunks are more than %d events",

@@ -36,14 +36,14 @@ static rc_pipeline *need_pipeline(const job *j, int stage, rc_arena *mem)
 
 enum { MOST_EVENTS = 8192 };
 
-static int schedule_table(const job *j, rc_event *table)
+static int schedule_table(const job *j, rc_pipeline_event *table)
 {
     const int group = j->v > 1 ? j->group : j->m;
     int n = 0;
     for (int first = 0; first < j->m; first += group)
         for (int chunk = 0; chunk < j->v; chunk++)
             for (int micro = first; micro < j->m && micro < first + group; micro++)
-                table[n++] = (rc_event){.chunk = chunk, .micro_batch = micro};
+                table[n++] = (rc_pipeline_event){.chunk = chunk, .micro_batch = micro};
     return n;
 }
 
@@ -55,15 +55,15 @@ static int warmup_of(const job *j, int stage)
     return n + j->overlaps < most ? n + j->overlaps : most;
 }
 
-static rc_event backward_of(const job *j, rc_event table)
+static rc_pipeline_event backward_of(const job *j, rc_pipeline_event table)
 {
-    return (rc_event){
+    return (rc_pipeline_event){
         .is_backward = true, .chunk = j->v - 1 - table.chunk, .micro_batch = table.micro_batch};
 }
 
-static int all_events(const job *j, int stage, rc_event *events)
+static int all_events(const job *j, int stage, rc_pipeline_event *events)
 {
-    static rc_event table[MOST_EVENTS];
+    static rc_pipeline_event table[MOST_EVENTS];
     const int total = schedule_table(j, table), n_warmup = warmup_of(j, stage);
     int n = 0;
     assert_true(2 * total <= MOST_EVENTS);
@@ -78,7 +78,7 @@ static int all_events(const job *j, int stage, rc_event *events)
     return n;
 }
 
-static bool is_same_event(rc_event a, rc_event b)
+static bool is_same_event(rc_pipeline_event a, rc_pipeline_event b)
 {
     return a.is_backward == b.is_backward && a.chunk == b.chunk &&
            a.micro_batch == b.micro_batch;
@@ -86,10 +86,10 @@ static bool is_same_event(rc_event a, rc_event b)
 
 static void need_events(const job *j, int stage)
 {
-    static rc_event expected[MOST_EVENTS];
+    static rc_pipeline_event expected[MOST_EVENTS];
     const int n_expected = all_events(j, stage, expected);
     rc_arena *mem = rc_arena_open();
-    const rc_event *events;
+    const rc_pipeline_event *events;
     int64_t n;
     assert_ok(rc_pipeline_events(need_pipeline(j, stage, mem), mem, &events, &n, NULL));
     assert_int_equal(n, n_expected);
@@ -136,7 +136,7 @@ static void a_last_group_may_be_smaller(void **state)
     static const int micros[] = {0, 1, 2, 0, 1, 2, 3, 4, 3, 4};
     const job j = {.p = 2, .v = 2, .group = 3, .m = 5, .is_interleaved = true};
     rc_arena *mem = rc_arena_open();
-    const rc_event *events;
+    const rc_pipeline_event *events;
     int64_t n;
     int n_forwards = 0;
     (void)state;
@@ -204,11 +204,12 @@ static void drawn_jobs_hold_what_the_formula_says(void **state)
 
 typedef struct moment {
     int64_t weight;
-    rc_event event;
+    rc_pipeline_event event;
     int64_t n_held[4];
 } moment;
 
-static void note_moment(moment *peak, int64_t weight, rc_event event, const int64_t *n_held)
+static void note_moment(moment *peak, int64_t weight, rc_pipeline_event event,
+                        const int64_t *n_held)
 {
     if (weight <= peak->weight)
         return;
@@ -219,7 +220,7 @@ static void note_moment(moment *peak, int64_t weight, rc_event event, const int6
 
 static moment walk_events(const job *j, int stage, const rc_chunk_weight *weights)
 {
-    static rc_event events[MOST_EVENTS];
+    static rc_pipeline_event events[MOST_EVENTS];
     const int n = all_events(j, stage, events);
     moment peak = {.weight = -1};
     int64_t held = 0, n_held[4] = {0};
@@ -312,7 +313,7 @@ static void numbers_past_the_range_are_refused(void **state)
     rc_pipeline *pipeline = need_pipeline(&j, 0, mem);
     rc_pipeline_peak peak;
     rc_error err = {0};
-    const rc_event *events;
+    const rc_pipeline_event *events;
     int64_t n;
     (void)state;
     assert_int_equal(rc_pipeline_find_peak(pipeline, &heavy, mem, &peak, NULL), RC_E_RANGE);
