@@ -72,7 +72,11 @@ static rc_code price_rank(builder *b, rc_estimate_rank *rank)
                                       .is_first_stage = rank->rank.pp == 0};
     rc_chunk_cost *own;
     rc_model_state state;
-    rc_events events;
+    rc_pipeline *pipeline;
+    rc_layout step = *layout;
+    if (step.n_micro_batches < 1) /* where nobody says how many, there is one */
+        step.n_micro_batches = 1;
+    RC_TRY(rc_pipeline_make(&step, rank->rank.pp, b->mem, &pipeline, b->err));
     RC_TRY(RC_NEW(b->mem, &own, sizes->vp, b->err));
     for (int64_t vp = 0; vp < sizes->vp; vp++)
         own[vp] = b->chunks[vp * sizes->pp + rank->rank.pp];
@@ -82,14 +86,12 @@ static rc_code price_rank(builder *b, rc_estimate_rank *rank)
     RC_TRY(rc_stand_ins_count(&b->segments, own, (int)sizes->vp, b->mem, &stand_ins, b->err));
     const rc_rank_parts parts = {
         .segments = &b->segments,
+        .pipeline = pipeline,
         .chunks = own,
         .state = &state,
         .stand_in_bytes = stand_ins,
         .workspace_bytes = rc_workspace_bytes(&b->segments, own, (int)sizes->vp, b->sm)};
-    rc_events_open(&events, layout, rank->rank.pp,
-                   layout->n_micro_batches > 0 ? layout->n_micro_batches : 1,
-                   b->cfg->overlap_moe_expert_parallel_comm);
-    return rc_rank_price(&parts, &events, rank, b->mem, b->err);
+    return rc_rank_price(&parts, rank, b->mem, b->err);
 }
 
 static rc_code price_ranks(builder *b)

@@ -1,6 +1,6 @@
-/* rank.c — runs the pipeline's events of one rank over what its chunks take, and keeps the worst moment.
+/* rank.c — puts what the chunks of one rank take into its pipeline, and keeps the worst moment.
  *
- * takes  chunks priced, the state across steps, the events in their order
+ * takes  chunks priced, the state across steps, the order in which they run
  * gives  the largest sum, when, and what it is made of; in the first step and in later ones
  * next   show.c
  *
@@ -14,41 +14,25 @@
 
 #include <string.h>
 
-typedef struct walk {
-    const rc_rank_parts *t;
-    /* of micro-batches in flight */
-    int64_t bytes, n;
-    /* the worst event so far */
-    rc_event event;
-    int64_t most, in_flight, n_in_flight;
-} walk;
-
-static const rc_chunk_peak *peak_of(const walk *w, const rc_event *event)
+static const rc_chunk_peak *peak_of(const rc_rank_parts *t, const rc_pipeline_event *event)
 {
-    const rc_chunk_cost *chunk = &w->t->chunks[event->vp];
+    const rc_chunk_cost *chunk = &t->chunks[event->chunk];
     return event->is_backward ? &chunk->bwd : &chunk->fwd;
 }
 
-static bool run_event(walk *w, const rc_event *event)
+/* What is alive in a layer beside what its chunk retains until backward. */
+static rc_code find_heaviest(const rc_rank_parts *t, rc_arena *mem, rc_pipeline_peak *out,
+                             rc_error *err)
 {
-    const rc_chunk_cost *chunk = &w->t->chunks[event->vp];
-    int64_t sum;
-    if (event->is_backward) {
-        w->bytes -= chunk->retained_bytes;
-        w->n--;
+    rc_chunk_weight *weights;
+    RC_TRY(RC_NEW(mem, &weights, t->pipeline->n_chunks, err));
+    for (int i = 0; i < t->pipeline->n_chunks; i++) {
+        const int64_t retained = t->chunks[i].retained_bytes;
+        weights[i] = (rc_chunk_weight){.held = retained,
+                                       .fwd_extra = t->chunks[i].fwd.bytes - retained,
+                                       .bwd_extra = t->chunks[i].bwd.bytes - retained};
     }
-    if (!rc_add(w->bytes, peak_of(w, event)->bytes, &sum))
-        return false;
-    if (sum > w->most) {
-        w->most = sum;
-        w->event = *event;
-        w->in_flight = w->bytes;
-        w->n_in_flight = w->n;
-    }
-    if (event->is_backward)
-        return true;
-    w->n++;
-    return rc_add(w->bytes, chunk->retained_bytes, &w->bytes);
+    return rc_pipeline_find_peak(t->pipeline, weights, mem, out, err);
 }
 
 /* State that is there at every moment; moments only from the first update on. */
@@ -74,45 +58,48 @@ static rc_code add_up(rc_held *moment, rc_error *err)
     return RC_OK;
 }
 
-static rc_code name_op(const walk *w, const rc_chunk_peak *peak, rc_arena *mem, rc_held *out,
-                       rc_error *err)
+static rc_code name_op(const rc_rank_parts *t, const rc_pipeline_event *event, rc_arena *mem,
+                       rc_held *out, rc_error *err)
 {
-    const rc_chunk_cost *chunk = &w->t->chunks[w->event.vp];
-    const rc_segment *s = &w->t->segments->at[chunk->pieces[peak->piece].segment];
-    const int at = w->event.is_backward ? s->bwd_peak : s->fwd_peak;
+    const rc_chunk_cost *chunk = &t->chunks[event->chunk];
+    const rc_segment *s = &t->segments->at[chunk->pieces[peak_of(t, event)->piece].segment];
+    const int at = event->is_backward ? s->bwd_peak : s->fwd_peak;
     char name[RC_GRAPH_NAME_BYTES];
     return rc_arena_printf(mem, &out->op, err, "%s",
                            rc_graph_op_name(s->graph, s->schedule->instrs[at].op, name));
 }
 
-static rc_code make_moment(const walk *w, bool has_moments, rc_arena *mem, rc_held *out,
-                           rc_error *err)
+/* Of what is held, the others' share is in flight; what is alive beyond runs. */
+static rc_code make_moment(const rc_rank_parts *t, const rc_pipeline_peak *heaviest,
+                           bool has_moments, rc_arena *mem, rc_held *out, rc_error *err)
 {
-    const rc_chunk_peak *peak = peak_of(w, &w->event);
-    *out = (rc_held){.phase = w->event.is_backward ? RC_PHASE_BACKWARD : RC_PHASE_FORWARD,
-                     .vp = w->event.vp,
-                     .micro_batch = w->event.micro_batch,
-                     .n_in_flight = w->n_in_flight};
-    hold_state(w->t, has_moments, out);
-    out->of[RC_COMPONENT_in_flight] = w->in_flight;
+    const rc_pipeline_event *event = &heaviest->event;
+    const rc_chunk_peak *peak = peak_of(t, event);
+    int64_t in_flight = -t->chunks[event->chunk].retained_bytes, n_in_flight = -1;
+    for (int i = 0; i < t->pipeline->n_chunks; i++) {
+        in_flight += heaviest->n_held[i] * t->chunks[i].retained_bytes;
+        n_in_flight += heaviest->n_held[i];
+    }
+    *out = (rc_held){.phase = event->is_backward ? RC_PHASE_BACKWARD : RC_PHASE_FORWARD,
+                     .vp = event->chunk,
+                     .micro_batch = event->micro_batch,
+                     .n_in_flight = n_in_flight};
+    hold_state(t, has_moments, out);
+    out->of[RC_COMPONENT_in_flight] = in_flight;
     out->of[RC_COMPONENT_retained] = peak->before_bytes;
-    out->of[RC_COMPONENT_running] = peak->bytes - peak->before_bytes;
-    RC_TRY(name_op(w, peak, mem, out, err));
+    out->of[RC_COMPONENT_running] = heaviest->weight - in_flight - peak->before_bytes;
+    RC_TRY(name_op(t, event, mem, out, err));
     return add_up(out, err);
 }
 
-rc_code rc_rank_price(const rc_rank_parts *parts, rc_events *events, rc_estimate_rank *rank,
-                      rc_arena *mem, rc_error *err)
+rc_code rc_rank_price(const rc_rank_parts *parts, rc_estimate_rank *rank, rc_arena *mem,
+                      rc_error *err)
 {
-    walk w = {.t = parts};
     rc_held step = {.phase = RC_PHASE_STEP};
-    for (rc_event event; rc_events_next(events, &event);)
-        if (!run_event(&w, &event))
-            return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
-                           "the activations of a rank pass 2^63-1 bytes");
-    RC_ASSERT(w.n == 0 && w.bytes == 0);
-    RC_TRY(make_moment(&w, false, mem, &rank->first, err));
-    RC_TRY(make_moment(&w, true, mem, &rank->later, err));
+    rc_pipeline_peak heaviest;
+    RC_TRY(find_heaviest(parts, mem, &heaviest, err));
+    RC_TRY(make_moment(parts, &heaviest, false, mem, &rank->first, err));
+    RC_TRY(make_moment(parts, &heaviest, true, mem, &rank->later, err));
     hold_state(parts, true, &step);
     step.of[RC_COMPONENT_step] = parts->state->step_bytes;
     RC_TRY(add_up(&step, err));

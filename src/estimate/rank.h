@@ -3,13 +3,15 @@
 #define RC_ESTIMATE_RANK_H
 
 #include "estimate/chunk.h"
-#include "estimate/events.h"
 #include "estimate/state.h"
 
 #include <recompute/estimate.h>
+#include <recompute/pipeline.h>
 
 typedef struct rc_rank_parts {
     const rc_segments *segments;
+    /* of the stage */
+    const rc_pipeline *pipeline;
     /* [v] of the stage, by vp */
     const rc_chunk_cost *chunks;
     const rc_model_state *state;
@@ -18,10 +20,9 @@ typedef struct rc_rank_parts {
 
 /* The moments of rc_estimate_rank.
  *
- * takes   events  opened; is used up
  * errors  RC_E_RANGE when a sum passes 2^63-1, RC_E_MEMORY */
 RC_MUST_CHECK
-rc_code rc_rank_price(const rc_rank_parts *parts, rc_events *events, rc_estimate_rank *rank,
-                      rc_arena *mem, rc_error *err);
+rc_code rc_rank_price(const rc_rank_parts *parts, rc_estimate_rank *rank, rc_arena *mem,
+                      rc_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 #include "law.h"
 
 #include "estimate/chunk.h"
-#include "estimate/events.h"
 #include "estimate/state.h"
 
 static const law_model model = {
@@ -112,60 +111,6 @@ static void a_chunk_is_the_sum_of_its_segments(void **state)
                 }
 }
 
-/* ---- the pipeline's events ---- */
-
-/* The most chunks of micro-batches that wait for their backward on a stage; every one comes once, forward first, and
- * all come in the order of their micro-batches. */
-static int most_in_flight(int p, int r, int v, int64_t group, int64_t m)
-{
-    const rc_layout layout = {.sizes = {.pp = p, .vp = v, .is_interleaved = v > 1},
-                              .micro_batch_group = group};
-    enum { MOST = 4096 };
-    static bool is_waiting[MOST], is_done[MOST];
-    rc_events events;
-    int n = 0, most = 0;
-    memset(is_waiting, 0, sizeof is_waiting);
-    memset(is_done, 0, sizeof is_done);
-    rc_events_open(&events, &layout, r, m, false);
-    for (rc_event event; rc_events_next(&events, &event);) {
-        const size_t at = (size_t)(event.micro_batch * v + event.vp);
-        assert_true(event.vp < v && event.micro_batch < m && at < MOST && !is_done[at]);
-        assert_int_equal(is_waiting[at], event.is_backward);
-        is_waiting[at] = !event.is_backward;
-        is_done[at] = event.is_backward;
-        n += event.is_backward ? -1 : 1;
-        most = n > most ? n : most;
-    }
-    for (int64_t i = 0; i < v * m; i++)
-        assert_true(is_done[i]);
-    return most;
-}
-
-/* source  megatron/core/pipeline_parallel/schedules.py: min(p - r, m) micro-batches without interleaving, with it
- *         2 (p - r - 1) + (v - 1) group + 1 chunks of micro-batches, at most all of them */
-static void stages_hold_what_the_schedule_says(void **state)
-{
-    static const struct {
-        int p, v;
-        int64_t group, m;
-        int held[9]; /* by stage, ended by 0 */
-    } cases[] = {
-        {1, 1, 1, 5, {1}},
-        {4, 1, 4, 8, {4, 3, 2, 1}},
-        {4, 1, 4, 2, {2, 2, 2, 1}},
-        {4, 2, 4, 8, {11, 9, 7, 5}},
-        {8, 4, 8, 32, {39, 37, 35, 33, 31, 29, 27, 25}},
-        {8, 2, 8, 8, {16, 16, 16, 16, 15, 13, 11, 9}},
-        {2, 3, 4, 10, {11, 9}},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int r = 0; r < cases[i].p; r++)
-            assert_int_equal(
-                most_in_flight(cases[i].p, r, cases[i].v, cases[i].group, cases[i].m),
-                cases[i].held[r]);
-}
-
 /* ---- state ---- */
 
 /* Bytes of all weights of a chunk, by role, shared by so many ranks. */
@@ -237,7 +182,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chunk_is_the_sum_of_its_segments),
-        cmocka_unit_test(stages_hold_what_the_schedule_says),
         cmocka_unit_test(state_is_shared_as_the_optimizer_shares_it),
         cmocka_unit_test(padding_is_counted),
     };
