@@ -236,8 +236,8 @@ static bool is_overcommitted(const diag *d)
 SEE(IDLE_LARGE)
 {
     int64_t card = d->limit > 0 ? d->limit : d->capacity;
-    if (card < 0 && d->reserved >= 0 && d->free_bytes >= 0)
-        card = d->reserved + d->free_bytes; /* a snapshot does not say; no smaller than this */
+    if (card < 0 && d->reserved >= 0 && d->free >= 0)
+        card = d->reserved + d->free; /* a snapshot does not say; no smaller than this */
     return is_share(d->idle, card, IDLE_SHARE) && !is_overcommitted(d);
 }
 SEE(IDLE_SERVES)
@@ -251,28 +251,26 @@ SEE(OVER_CARD)
 SEE(OTHER_PROCESS)
 {
     /* Enough to matter: a tenth of the card, and the request would have fitted without it. */
-    return is_share(d->other, d->capacity, OTHER_SHARE) && d->free_bytes >= 0 &&
-           d->request <= d->other + d->free_bytes;
+    return is_share(d->other, d->capacity, OTHER_SHARE) && d->free >= 0 &&
+           d->request <= d->other + d->free;
 }
 SEE(LIMITED)
 {
     return d->limit > 0 && d->capacity > 0 &&
-           is_share(d->capacity - d->limit, d->capacity, 0.01) && d->free_bytes >= d->request &&
+           is_share(d->capacity - d->limit, d->capacity, 0.01) && d->free >= d->request &&
            d->request >= 0;
 }
 SEE(OUTSIDE_LARGE)
 {
     if (!is_share(d->outside, d->capacity, OUTSIDE_SHARE) || d->outside < OUTSIDE_MOST ||
-        d->free_bytes < 0 || see_LIMITED(d))
+        d->free < 0 || see_LIMITED(d))
         return false;
     int64_t idle = d->idle > 0 ? d->idle : 0;
-    return d->request <= d->outside - OUTSIDE_NORMAL + d->free_bytes + idle &&
-           d->outside > idle;
+    return d->request <= d->outside - OUTSIDE_NORMAL + d->free + idle && d->outside > idle;
 }
 SEE(PRIVATE_LARGE)
 {
-    return is_share(d->private_bytes, d->capacity, IDLE_SHARE) &&
-           d->private_bytes >= d->request;
+    return is_share(d->private, d->capacity, IDLE_SHARE) && d->private >= d->request;
 }
 SEE(CARD_FULL)
 {
@@ -290,8 +288,7 @@ SEE(SNAPSHOT_HOLES)
 SEE(GROWING)
 {
     /* A leak that the request would have failed without is not what it failed for. */
-    bool is_cause =
-        d->request < 0 || d->free_bytes < 0 || d->request <= d->free_bytes + d->grown;
+    bool is_cause = d->request < 0 || d->free < 0 || d->request <= d->free + d->grown;
     return d->grown > 0 && (!d->oom || is_cause);
 }
 SEE(STATE_FILLS)

@@ -15,6 +15,44 @@ typedef enum diag_clue {
     CLUE_COUNT
 } diag_clue;
 
+/* What holds a field of each kind (diag_fields.def). */
+#define DIAG_TYPE_SIZE int64_t
+#define DIAG_TYPE_REPORTED_SIZE int64_t
+#define DIAG_TYPE_COUNT int64_t
+#define DIAG_TYPE_EXIT int64_t
+#define DIAG_TYPE_REAL double
+#define DIAG_TYPE_TEXT const char *
+
+typedef enum diag_kind {
+    DIAG_SIZE,
+    DIAG_REPORTED_SIZE,
+    DIAG_COUNT,
+    DIAG_EXIT,
+    DIAG_REAL,
+    DIAG_TEXT
+} diag_kind;
+
+/* When a field is a number of the report. */
+typedef enum diag_when {
+    DIAG_NONE,
+    DIAG_ALWAYS,
+    DIAG_OOM,
+    DIAG_RANKS,
+    DIAG_EVENTS,
+    DIAG_COMPARED
+} diag_when;
+
+/* A row of diag_fields.def. */
+typedef struct diag_field {
+    const char *name;
+    diag_kind kind;
+    diag_when when;
+    /* of the report, "" where it has none */
+    const char *number;
+    /* into diag */
+    size_t offset;
+} diag_field;
+
 typedef struct diag {
     const rc_job *job;
     rc_arena *mem;
@@ -36,30 +74,25 @@ typedef struct diag {
     bool is_decimal;
     bool is_worst_first_stage, is_worst_last_stage, is_same_stage;
 
-    /* sizes, bytes */
-    int64_t request, capacity, free_bytes, allocated, idle, reserved, process, own, other,
-        outside;
-    int64_t limit, room, private_bytes, worst, best, state, before, after, peak, peak_reserved;
-    int64_t live, largest_block, unaccounted;
-    /* steadily, over the steps of grown_rank */
-    int64_t grown, grown_from, grown_to;
-    /* counts */
-    int64_t pid, rank, gpu, worst_rank, best_rank, position, n_saved, n_replayed, exit, n_lines;
-    int64_t iteration, mbs, mbs_half, tp_double, cp_double, layers_heavy, layers_quarter,
-        layers_more;
-    int64_t tokens_half, pp, grown_rank, grown_steps;
-    /* reals */
-    double idle_percent, spread_percent, saved_percent, host_percent, host_used, grad_norm,
-        loss;
-    double step_before, step_after;
-    /* texts, safe to print */
-    const char *tensor, *frame, *saved_dtype, *replayed_dtype, *saved_shape, *replayed_shape;
-    const char *refused_text, *engine_text, *error_text, *nan_text, *rule_text, *fix_text;
-    const char *fix_line, *not_applied, *change, *metric, *library, *refused_host, *stage_text;
-    const char *layers_text, *modules, *modules_words, *alloc_variable, *graph_register;
-    const char *settings_path, *heavy_end, *grown_metric;
+#define RC_DIAG_FIELD(name, kind, when, number) DIAG_TYPE_##kind name;
+#include "defs/diag_fields.def"
+#undef RC_DIAG_FIELD
 } diag;
 
+/* fields.c: the rows of diag_fields.def; NULL past the last one. */
+const diag_field *diag_field_at(size_t i);
+/* The field of that name, n bytes long; NULL when there is none. */
+const diag_field *diag_field_find(const char *name, size_t n);
+/* Makes every field unknown. */
+void diag_forget(diag *d);
+/* The field as a sentence tells it, in `buf` or borrowed; NULL when it is not known. */
+const char *diag_show(const diag *d, const diag_field *field, char buf[64]);
+/* The field as a number of the report; NAN when it is not known or none. */
+double diag_number(const diag *d, const diag_field *field);
+/* "1.25 GiB"; with `is_decimal` "1.34 GB (1.25 GiB)". */
+const char *diag_size(int64_t bytes, bool is_decimal, char buf[64]);
+/* In GiB; NAN when unknown. */
+double diag_gib(int64_t bytes);
 /* facts.c: fills the struct from the job. */
 RC_MUST_CHECK
 rc_code diag_collect(diag *d, rc_error *err);
@@ -82,7 +115,6 @@ rc_code diag_verify_words(const char *sentence, rc_error *err);
 RC_MUST_CHECK
 rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out,
                   rc_error *err);
-const char *diag_size(int64_t bytes, bool is_decimal, char buf[64]);
 /* steps.c: the row's steps that can act here. */
 RC_MUST_CHECK
 rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error *err);

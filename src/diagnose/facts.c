@@ -33,34 +33,6 @@ static double percent_of(int64_t part, int64_t whole)
     return part >= 0 && whole > 0 ? 100.0 * (double)part / (double)whole : (double)NAN;
 }
 
-static void set_unknown(diag *d)
-{
-    int64_t *sizes[] = {&d->request,       &d->capacity,      &d->free_bytes,
-                        &d->allocated,     &d->idle,          &d->reserved,
-                        &d->process,       &d->own,           &d->other,
-                        &d->outside,       &d->limit,         &d->room,
-                        &d->private_bytes, &d->worst,         &d->best,
-                        &d->state,         &d->before,        &d->after,
-                        &d->peak,          &d->peak_reserved, &d->live,
-                        &d->largest_block, &d->unaccounted,   &d->pid,
-                        &d->rank,          &d->gpu,           &d->worst_rank,
-                        &d->best_rank,     &d->position,      &d->n_saved,
-                        &d->n_replayed,    &d->n_lines,       &d->iteration,
-                        &d->mbs,           &d->mbs_half,      &d->tp_double,
-                        &d->cp_double,     &d->layers_heavy,  &d->layers_quarter,
-                        &d->layers_more,   &d->tokens_half,   &d->pp,
-                        &d->grown,         &d->grown_from,    &d->grown_to,
-                        &d->grown_rank,    &d->grown_steps};
-    double *reals[] = {&d->idle_percent, &d->spread_percent, &d->saved_percent,
-                       &d->host_percent, &d->host_used,      &d->grad_norm,
-                       &d->loss,         &d->step_before,    &d->step_after};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        *sizes[i] = RC_LOG_UNKNOWN;
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        *reals[i] = (double)NAN;
-    d->exit = RC_LOG_NO_EXIT;
-}
-
 /* --- the message */
 
 /* Of several messages the first with torch's sizes, else the first. */
@@ -89,14 +61,16 @@ static void copy_sizes(diag *d, const rc_oom *oom)
 {
     d->request = oom->requested_bytes;
     d->capacity = oom->capacity_bytes;
-    d->free_bytes = oom->free_bytes;
+    d->free = oom->free_bytes;
     d->allocated = oom->allocated_bytes;
     d->idle = oom->idle_bytes;
     d->reserved = oom->reserved_bytes;
     d->process = oom->process_bytes;
     d->other = oom->other_bytes;
     d->pid = oom->other_pid;
-    d->private_bytes = oom->private_bytes;
+    d->private = oom->private_bytes;
+    d->active = oom->active_bytes;
+    d->local_rank = oom->local_rank;
     d->rank = oom->rank;
     d->gpu = oom->gpu;
     d->own = d->process >= 0 ? d->process : d->reserved;
@@ -133,6 +107,19 @@ static rc_code oom_of_snapshot(const diag *d, const rc_oom **out, rc_error *err)
     return RC_OK;
 }
 
+/* Ranks that failed, each once. */
+static int64_t count_oom_ranks(const rc_log *log)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < log->n_ooms; i++) {
+        bool is_new = log->ooms[i].rank >= 0;
+        for (size_t k = 0; k < i; k++)
+            is_new = is_new && log->ooms[k].rank != log->ooms[i].rank;
+        n += is_new;
+    }
+    return n > 0 ? n : RC_LOG_UNKNOWN;
+}
+
 static rc_code collect_oom(diag *d, rc_error *err)
 {
     const rc_oom *oom = deciding_oom(d->job->log);
@@ -142,16 +129,19 @@ static rc_code collect_oom(diag *d, rc_error *err)
     if (!oom)
         return RC_OK;
     copy_sizes(d, oom);
+    d->n_ooms = d->job->log->n_ooms_seen;
+    d->n_oom_ranks = count_oom_ranks(d->job->log);
     /* 17179869184 GiB is 2^64 bytes, torch's "no limit": it reads as unknown. */
     d->limit = oom->allowed_bytes >= 0 && oom->allowed_bytes < d->capacity ? oom->allowed_bytes
                                                                            : RC_LOG_UNKNOWN;
-    d->outside = d->process >= 0 ? rest_of(d->process, d->allocated, d->idle, 0)
-                                 : rest_of(d->capacity, d->free_bytes, d->reserved,
-                                           d->other >= 0 ? d->other : 0);
-    d->room = sum_known(d->free_bytes, d->idle);
+    d->allowed = d->limit >= 0 ? d->limit : oom->allowed_bytes;
+    d->outside = d->process >= 0
+                     ? rest_of(d->process, d->allocated, d->idle, 0)
+                     : rest_of(d->capacity, d->free, d->reserved, d->other >= 0 ? d->other : 0);
+    d->room = sum_known(d->free, d->idle);
     if (d->limit >= 0 && d->reserved >= 0)
         d->room = sum_known(d->limit > d->reserved ? d->limit - d->reserved : 0, d->idle);
-    d->unaccounted = rest_of(d->capacity, d->allocated, d->free_bytes, 0);
+    d->unaccounted = rest_of(d->capacity, d->allocated, d->free, 0);
     d->idle_percent = percent_of(d->idle, d->capacity);
     d->alloc_variable = alloc_variable_of(oom);
     if (oom->trace && oom->trace[0])
@@ -200,6 +190,7 @@ static void collect_ranks(diag *d)
         d->is_decimal = d->is_decimal || log->ranks[i].is_decimal;
     if (log->n_ranks > 1 && d->worst > 0)
         d->spread_percent = 100.0 * (double)(d->worst - d->best) / (double)d->worst;
+    d->spread = d->worst >= 0 ? d->worst - d->best : RC_LOG_UNKNOWN;
     if (d->rank < 0 && log->n_ranks > 0)
         d->rank = d->worst_rank;
     if (d->rank < 0)
@@ -295,10 +286,14 @@ static rc_code collect_mismatch(diag *d, rc_error *err)
         return RC_OK;
     const rc_log_mismatch *first = &log->mismatches[0];
     d->position = first->position;
-    if (first->n_saved > 0)
+    if (first->n_saved > 0) {
+        d->saved_rows = first->saved[0];
         RC_TRY(shape_text(d, first->saved, first->n_saved, &d->saved_shape, err));
-    if (first->n_replayed > 0)
+    }
+    if (first->n_replayed > 0) {
+        d->replayed_rows = first->replayed[0];
         RC_TRY(shape_text(d, first->replayed, first->n_replayed, &d->replayed_shape, err));
+    }
     d->saved_dtype = first->saved_dtype;
     d->replayed_dtype = first->replayed_dtype;
     return RC_OK;
@@ -358,6 +353,8 @@ static rc_code collect_events(diag *d, rc_error *err)
     for (size_t i = 0; i < log->n_events && d->rank < 0; i++)
         d->rank = log->events[i].rank;
     d->exit = log->exit_code;
+    d->exit_rank = log->exit_rank;
+    d->exit_local_rank = log->exit_local_rank;
     d->host_percent = log->host_percent;
     d->host_used = log->host_used_gib;
     return RC_OK;
@@ -400,6 +397,8 @@ static rc_code collect_comparison(diag *d, rc_error *err)
         return RC_OK;
     d->step_before = base->train.step_ms;
     d->step_after = d->job->log->train.step_ms;
+    if (d->step_before > 0)
+        d->slower_percent = 100 * (d->step_after - d->step_before) / d->step_before;
     const rc_log_rank *after = rank_with_peak(d->job->log, d->worst_rank);
     const rc_log_rank *before = after ? rank_with_peak(base, after->rank) : NULL;
     if (!before)
@@ -408,6 +407,8 @@ static rc_code collect_comparison(diag *d, rc_error *err)
     d->metric = has_allocated ? "peak allocated" : "peak reserved";
     d->before = has_allocated ? before->max_allocated_bytes : before->max_reserved_bytes;
     d->after = has_allocated ? after->max_allocated_bytes : after->max_reserved_bytes;
+    if (d->before >= 0 && d->after >= 0)
+        d->saved_gib = (double)(d->before - d->after) / 1073741824;
     if (d->before > 0 && d->after >= 0) /* to one decimal: the reports carry no more */
         d->saved_percent =
             round(1000.0 * (double)(d->before - d->after) / (double)d->before) / 10;
@@ -491,7 +492,7 @@ static void collect_stage(diag *d)
 
 rc_code diag_collect(diag *d, rc_error *err)
 {
-    set_unknown(d);
+    diag_forget(d);
     RC_TRY(collect_oom(d, err));
     collect_ranks(d);
     diag_collect_growth(d);

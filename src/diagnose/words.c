@@ -7,103 +7,7 @@
 
 #include "base/text.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-typedef enum word_kind { SIZE, REPORTED_SIZE, COUNT, REAL, TEXT } word_kind;
-
-static const struct {
-    const char *name;
-    word_kind kind;
-    size_t offset;
-} words[] = {
-#define WORD(name, kind, field)                                                                \
-    {                                                                                          \
-#name, kind, offsetof(diag, field)                                                     \
-    }
-    WORD(request, SIZE, request),
-    WORD(capacity, SIZE, capacity),
-    WORD(free, SIZE, free_bytes),
-    WORD(allocated, SIZE, allocated),
-    WORD(idle, SIZE, idle),
-    WORD(reserved, SIZE, reserved),
-    WORD(own, SIZE, own),
-    WORD(other, SIZE, other),
-    WORD(outside, SIZE, outside),
-    WORD(limit, SIZE, limit),
-    WORD(room, SIZE, room),
-    WORD(private, SIZE, private_bytes),
-    WORD(state, SIZE, state),
-    WORD(largest_block, SIZE, largest_block),
-    WORD(unaccounted, SIZE, unaccounted),
-    WORD(worst, REPORTED_SIZE, worst),
-    WORD(best, REPORTED_SIZE, best),
-    WORD(before, REPORTED_SIZE, before),
-    WORD(after, REPORTED_SIZE, after),
-    WORD(peak, REPORTED_SIZE, peak),
-    WORD(peak_reserved, REPORTED_SIZE, peak_reserved),
-    WORD(live, REPORTED_SIZE, live),
-    WORD(grown, REPORTED_SIZE, grown),
-    WORD(grown_from, REPORTED_SIZE, grown_from),
-    WORD(grown_to, REPORTED_SIZE, grown_to),
-    WORD(grown_rank, COUNT, grown_rank),
-    WORD(grown_steps, COUNT, grown_steps),
-    WORD(pid, COUNT, pid),
-    WORD(rank, COUNT, rank),
-    WORD(worst_rank, COUNT, worst_rank),
-    WORD(best_rank, COUNT, best_rank),
-    WORD(position, COUNT, position),
-    WORD(n_saved, COUNT, n_saved),
-    WORD(n_replayed, COUNT, n_replayed),
-    WORD(n_lines, COUNT, n_lines),
-    WORD(iteration, COUNT, iteration),
-    WORD(mbs, COUNT, mbs),
-    WORD(mbs_half, COUNT, mbs_half),
-    WORD(tp_double, COUNT, tp_double),
-    WORD(cp_double, COUNT, cp_double),
-    WORD(layers_heavy, COUNT, layers_heavy),
-    WORD(layers_quarter, COUNT, layers_quarter),
-    WORD(layers_more, COUNT, layers_more),
-    WORD(tokens_half, COUNT, tokens_half),
-    WORD(idle_percent, REAL, idle_percent),
-    WORD(spread_percent, REAL, spread_percent),
-    WORD(host_percent, REAL, host_percent),
-    WORD(host_used, REAL, host_used),
-    WORD(grad_norm, REAL, grad_norm),
-    WORD(loss, REAL, loss),
-    WORD(step_before, REAL, step_before),
-    WORD(step_after, REAL, step_after),
-    WORD(tensor, TEXT, tensor),
-    WORD(frame, TEXT, frame),
-    WORD(saved_dtype, TEXT, saved_dtype),
-    WORD(replayed_dtype, TEXT, replayed_dtype),
-    WORD(saved_shape, TEXT, saved_shape),
-    WORD(replayed_shape, TEXT, replayed_shape),
-    WORD(refused_text, TEXT, refused_text),
-    WORD(engine_text, TEXT, engine_text),
-    WORD(error_text, TEXT, error_text),
-    WORD(nan_text, TEXT, nan_text),
-    WORD(rule_text, TEXT, rule_text),
-    WORD(fix_text, TEXT, fix_text),
-    WORD(fix_line, TEXT, fix_line),
-    WORD(not_applied, TEXT, not_applied),
-    WORD(metric, TEXT, metric),
-    WORD(change, TEXT, change),
-    WORD(library, TEXT, library),
-    WORD(refused_host, TEXT, refused_host),
-    WORD(stage_text, TEXT, stage_text),
-    WORD(layers_text, TEXT, layers_text),
-    WORD(modules, TEXT, modules),
-    WORD(modules_words, TEXT, modules_words),
-    WORD(alloc_variable, TEXT, alloc_variable),
-    WORD(graph_register, TEXT, graph_register),
-    WORD(settings_path, TEXT, settings_path),
-    WORD(heavy_end, TEXT, heavy_end),
-    WORD(grown_metric, TEXT, grown_metric),
-#undef WORD
-};
 
 rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out, rc_error *err)
 {
@@ -115,58 +19,6 @@ rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out
     return rc_arena_copy(mem, safe, strlen(safe), out, err);
 }
 
-const char *diag_size(int64_t bytes, bool is_decimal, char buf[64])
-{
-    const double gib = 1073741824, mib = 1048576;
-    double n = (double)bytes;
-    if (is_decimal)
-        snprintf(buf, 64, "%.2f GB (%.2f GiB)", n / 1e9, n / gib);
-    else if (n >= gib / 10)
-        snprintf(buf, 64, "%.2f GiB", n / gib);
-    else if (n >= mib / 10)
-        snprintf(buf, 64, "%.2f MiB", n / mib);
-    else
-        snprintf(buf, 64, "%" PRId64 " bytes", bytes);
-    return buf;
-}
-
-/* The value of a field, in `buf` or borrowed; NULL when it is not known. */
-static const char *show_value(const diag *d, word_kind kind, size_t offset, char buf[64])
-{
-    const char *at = (const char *)d + offset;
-    int64_t count;
-    double real;
-    const char *text;
-    if (kind == TEXT) {
-        memcpy(&text, at, sizeof text);
-        return text;
-    }
-    if (kind == REAL) {
-        memcpy(&real, at, sizeof real);
-        snprintf(buf, 64, "%.4g", real);
-        return isnan(real) ? NULL : buf;
-    }
-    memcpy(&count, at, sizeof count);
-    if (count < 0)
-        return NULL;
-    if (kind != COUNT)
-        return diag_size(count, d->is_decimal && kind == REPORTED_SIZE, buf);
-    snprintf(buf, 64, "%" PRId64, count);
-    return buf;
-}
-
-static const char *value_of(const diag *d, const char *name, size_t n, char buf[64])
-{
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i].name) == n && memcmp(words[i].name, name, n) == 0)
-            return show_value(d, words[i].kind, words[i].offset, buf);
-    if (n == 4 && memcmp(name, "exit", 4) == 0 && d->exit != RC_LOG_NO_EXIT) {
-        snprintf(buf, 64, "%" PRId64, d->exit);
-        return buf;
-    }
-    return NULL;
-}
-
 rc_code diag_verify_words(const char *sentence, rc_error *err)
 {
     for (const char *at = strchr(sentence, '{'); at; at = strchr(at, '{')) {
@@ -175,10 +27,7 @@ rc_code diag_verify_words(const char *sentence, rc_error *err)
             continue;
         }
         size_t n = strcspn(at + 1, "}");
-        bool is_known = n == 4 && memcmp(at + 1, "exit", 4) == 0;
-        for (size_t i = 0; i < sizeof words / sizeof *words && !is_known; i++)
-            is_known = strlen(words[i].name) == n && memcmp(words[i].name, at + 1, n) == 0;
-        if (!is_known)
+        if (!diag_field_find(at + 1, n))
             return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "no such name: %.*s in \"%s\"", (int)n,
                            at + 1, sentence);
         at += n;
@@ -204,8 +53,9 @@ static rc_code fill_part(const diag *d, const char *sentence, size_t n, rc_text 
         if (!end)
             return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a name without its brace: %s", sentence);
         char buf[64];
-        const char *value =
-            value_of(d, sentence + i + 1, (size_t)(end - sentence) - i - 1, buf);
+        const diag_field *field =
+            diag_field_find(sentence + i + 1, (size_t)(end - sentence) - i - 1);
+        const char *value = field ? diag_show(d, field, buf) : NULL;
         if (!value) {
             *is_known = false;
             return RC_OK;

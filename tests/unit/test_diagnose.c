@@ -1,6 +1,8 @@
 /* test_diagnose.c — the decision table: complete, consistent, and never led by the hint. */
 #include "check.h"
 
+#include "diagnose/diag.h"
+
 #include <recompute/diagnose.h>
 
 #include <math.h>
@@ -158,6 +160,69 @@ static void diagnose_table_is_whole(void **state)
     rc_arena_close(mem);
 }
 
+/* 3 in the member that the field names. */
+static void set_three(diag *d, const diag_field *field)
+{
+    char *at = (char *)d + field->offset;
+    const int64_t whole = 3;
+    const double real = 3;
+    const char *text = "three";
+    if (field->kind == DIAG_TEXT)
+        memcpy(at, &text, sizeof text);
+    else if (field->kind == DIAG_REAL)
+        memcpy(at, &real, sizeof real);
+    else
+        memcpy(at, &whole, sizeof whole);
+}
+
+/* One row is all of a field: forgotten it is told nowhere, set it is told and counted. */
+static void diagnose_a_field_is_one_row(void **state)
+{
+    (void)state;
+    char text[64];
+    const diag_field *field;
+    static diag d;
+    for (size_t i = 0; (field = diag_field_at(i)) != NULL; i++) {
+        assert_ptr_equal(diag_field_find(field->name, strlen(field->name)), field);
+        assert_int_equal(field->number[0] != '\0', field->when != DIAG_NONE);
+        set_three(&d, field);
+        const char *shown = diag_show(&d, field, text);
+        double number = diag_number(&d, field);
+        if (field->kind == DIAG_TEXT) {
+            assert_string_equal(shown, "three");
+            assert_true(isnan(number));
+        } else if (field->kind == DIAG_SIZE || field->kind == DIAG_REPORTED_SIZE) {
+            assert_string_equal(shown, "3 bytes");
+            assert_true(number == 3.0 / 1073741824);
+        } else {
+            assert_string_equal(shown, "3");
+            assert_true(number == 3);
+        }
+    }
+    diag_forget(&d);
+    for (size_t i = 0; (field = diag_field_at(i)) != NULL; i++) {
+        assert_null(diag_show(&d, field, text));
+        assert_true(isnan(diag_number(&d, field)));
+    }
+    assert_null(diag_field_find("no_such_field", strlen("no_such_field")));
+}
+
+/* In a log that counts in GB only what the job printed is told in GB; an exit code may be negative. */
+static void diagnose_a_kind_tells_its_unit(void **state)
+{
+    (void)state;
+    char text[64];
+    static diag d;
+    diag_forget(&d);
+    d.is_decimal = true;
+    d.request = d.worst = 3000000000;
+    d.exit = -9;
+    assert_string_equal(diag_show(&d, diag_field_find("request", 7), text), "2.79 GiB");
+    assert_string_equal(diag_show(&d, diag_field_find("worst", 5), text), "3.00 GB (2.79 GiB)");
+    assert_string_equal(diag_show(&d, diag_field_find("exit", 4), text), "-9");
+    assert_true(diag_number(&d, diag_field_find("exit", 4)) == -9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +232,8 @@ int main(void)
         cmocka_unit_test(diagnose_says_what_to_bring_when_it_knows_nothing),
         cmocka_unit_test(diagnose_text_is_safe),
         cmocka_unit_test(diagnose_table_is_whole),
+        cmocka_unit_test(diagnose_a_field_is_one_row),
+        cmocka_unit_test(diagnose_a_kind_tells_its_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
