@@ -125,6 +125,13 @@ static int64_t int_at(const rc_doc *map, const char *key)
     return value && value->kind == RC_DOC_INT ? value->i : 0;
 }
 
+/* Rows do not say which Transformer Engine ran; one from before a release cannot have had it (2.18: 2026-08-04). */
+static bool is_before(const rc_doc *row, const char *date)
+{
+    const rc_doc *own = rc_doc_find_path(row, "source.date");
+    return own && own->text && strcmp(own->text, date) < 0;
+}
+
 static rc_code predict(const rc_doc *row, rc_arena *mem, rc_estimate **estimate, rc_error *err)
 {
     const rc_doc *model = rc_doc_find(row, "model"), *run = rc_doc_find(row, "run");
@@ -142,6 +149,7 @@ static rc_code predict(const rc_doc *row, rc_arena *mem, rc_estimate **estimate,
         .profile = is_text(run, "transformer_impl", "local") ? RC_PROFILE_MEGATRON_LOCAL
                                                              : RC_PROFILE_MEGATRON_TE,
         .world_size = int_at(run, "world_size"),
+        .te_version = is_before(row, "2026-08-04") ? 217 : 0,
         .sm = gpu && gpu->text && strncmp(gpu->text, "A100", 4) == 0 ? 8 : 9};
     RC_TRY(rc_estimate_make(&request, mem, estimate, err));
     if ((*estimate)->n_lacks > 0)

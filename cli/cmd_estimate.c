@@ -19,6 +19,8 @@ static const rc_option options[] = {
     {"--settings", NULL, "price every recompute setting of this model, cheapest first", false},
     {"--timeline", NULL, "live bytes at every instruction of the step", false},
     {"--svg", "FILE", "draw the timeline: memory over the step, stacked by category", false},
+    {"--te", "VERSION",
+     "of a Megatron job: Transformer Engine's, such as 2.17; else new enough for all", false},
     RC_MODEL_OPTION,
     RC_DUMP_OPTION,
 };
@@ -113,12 +115,13 @@ static rc_code run_engine(const rc_args *args, rc_arena *mem, int *status, rc_er
 
 static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
 {
-    static const char *const of_job[] = {"--gpu", "--budget"}, *const of_engine[] = {
-                                                                   "--settings", "--timeline",
-                                                                   "--svg"};
+    static const char *const of_job[] = {"--gpu", "--budget", "--te"}, *const of_engine[] = {
+                                                                           "--settings",
+                                                                           "--timeline",
+                                                                           "--svg"};
     const char *what = rc_args_find(args, "--for");
     if (!what || strcmp(what, "engine") == 0) {
-        RC_TRY(refuse_options(args, "megatron-lm and bridge", of_job, 2, err));
+        RC_TRY(refuse_options(args, "megatron-lm and bridge", of_job, 3, err));
         return run_engine(args, mem, status, err);
     }
     if (strcmp(what, "megatron-lm") != 0 && strcmp(what, "bridge") != 0)

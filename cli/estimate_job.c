@@ -34,6 +34,32 @@ static rc_code find_room(const rc_args *args, const rc_gpu **gpu, int64_t *room,
     return RC_OK;
 }
 
+/* A number of at most two digits; -1 where there is none. */
+static int take_number(const char **at)
+{
+    int n = 0, n_digits = 0;
+    for (; **at >= '0' && **at <= '9' && n_digits < 3; ++*at, n_digits++)
+        n = 10 * n + (**at - '0');
+    return n_digits > 0 && n_digits < 3 ? n : -1;
+}
+
+/* "2.17" and "2.17.1" are 217; 0 where it is not said. */
+static rc_code find_te_version(const rc_args *args, int *out, rc_error *err)
+{
+    const char *text = rc_args_find(args, "--te"), *at = text;
+    *out = 0;
+    if (!text)
+        return RC_OK;
+    const int first = take_number(&at);
+    at += *at == '.';
+    const int second = take_number(&at);
+    if (first < 1 || second < 0 || (*at && *at != '.'))
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "--te %s is no version of Transformer Engine; write it as 2.17", text);
+    *out = 100 * first + second;
+    return RC_OK;
+}
+
 static const char *fit_words(rc_fit fit, int64_t bytes, int64_t room, char buf[96])
 {
     char size[32];
@@ -82,11 +108,15 @@ rc_code rc_estimate_job(const rc_args *args, rc_arena *mem, int *status, rc_erro
     rc_estimate *estimate;
     rc_table *answer;
     int64_t room;
+    int te_version;
+    RC_TRY(find_te_version(args, &te_version, err));
     RC_TRY(find_room(args, &gpu, &room, err));
     RC_TRY(rc_model_read_config(args, mem, &cfg, err));
     rc_model_note_passed_over(cfg);
-    const rc_estimate_request request = {
-        .cfg = cfg, .profile = profile_of(cfg), .sm = gpu ? gpu->sm : 0};
+    const rc_estimate_request request = {.cfg = cfg,
+                                         .profile = profile_of(cfg),
+                                         .sm = gpu ? gpu->sm : 0,
+                                         .te_version = te_version};
     RC_TRY(rc_estimate_make(&request, mem, &estimate, err));
     if (rc_dump_wants(dump, "layout"))
         rc_layout_print(estimate->layout, stdout);

@@ -90,6 +90,8 @@ typedef struct rc_estimate_request {
     const rc_setting *setting;
     /* first number of the GPU's compute capability, for the libraries' workspaces; 0: 9, Hopper */
     int sm;
+    /* of Transformer Engine, as in rc_graph_request */
+    int te_version;
 } rc_estimate_request;
 
 /* The memory of every rank.

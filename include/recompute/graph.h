@@ -196,6 +196,9 @@ typedef struct rc_graph_request {
     int64_t n_words;
     /* the part of the model, which may have no layer at all; NULL: all of it, attention and MLP in every layer */
     const rc_chunk *chunk;
+    /* of Transformer Engine, 100 times the first number and the second: 217 is 2.17; 0: new enough for all that
+     * is known here */
+    int te_version;
 } rc_graph_request;
 
 /**

@@ -93,6 +93,7 @@ typedef enum rc_comm_kind {
     RC_COMM_REDUCE_SCATTER,
     RC_COMM_SEND,
     RC_COMM_RECV,
+    RC_COMM_ALL_TO_ALL,
     RC_COMM_COUNT
 } rc_comm_kind;
 
@@ -117,12 +118,15 @@ RC_API const char *rc_comm_kind_name(rc_comm_kind kind);
  *   activation        x [n,f] or [n,2f] (gate | up)          y [n,f]                 0
  *   cross_entropy     logits [n,V], targets i32 [n]          loss f32 [1], lse [n]   0
  *   contiguous        x [n,h] (a view)                       y [n,h]                 0
+ *   ring_attention    q [n,a,d], k, v [n,g,d]                o [n,a,d], kv [n,2g,d], 0, 1, 2
+ *                                                            lse [b,a,s], [kvs, os]
  *   all_gather        x [n,h]                                y [N,h]                 0
  *   reduce_scatter    x [N,h]                                y [n,h]                 0
  *   all_reduce        x [n,h] (in place)                     y                       0
  *   gather_rows       x [n,h]                                y [N,h]                 0
  *   gather_columns    x [N,h/t]                              y [N,h]                 0
  *   scatter_rows      x [N,h] (in place)                     y [n,h]                 0
+ *   all_to_all        x [n,h]                                y [m,h]                 0
  *   concat_heads      x [n,a,d], z [n,a,dr] or [n,dr]        y [n,a,d+dr]            0, 1
  *   resize_heads      x [n,a,d]                              y [n,a,dv]              0
  *   send              x [n,h]                                                        0
@@ -163,6 +167,8 @@ typedef struct rc_op_attr {
     /* rope */
     double rotary_base;
     rc_rope_scaling rope_scaling;
+    /* attention, ring_attention: context-parallel ranks, over which the keys lie; 0 as 1 */
+    int64_t n_ranks;
     /* who exchanges: of the ops that do, and of linear's backward, which sums the gradient of x; else NONE */
     rc_comm_group group;
     bool is_rotary_interleaved;

@@ -127,7 +127,9 @@ rc_code rc_estimate_make(const rc_estimate_request *request, rc_arena *mem, rc_e
     builder b = {.cfg = request->cfg,
                  .estimate = estimate,
                  .sm = request->sm > 0 ? request->sm : HOPPER,
-                 .segments = {.cfg = request->cfg, .profile = request->profile},
+                 .segments = {.cfg = request->cfg,
+                              .profile = request->profile,
+                              .te_version = request->te_version},
                  .mem = mem,
                  .err = err};
     b.segments.setting =

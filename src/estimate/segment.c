@@ -122,8 +122,10 @@ static rc_code make(const rc_segments *segments, rc_segment *segment, rc_arena *
     const rc_setting full = {.granularity = RC_GRANULARITY_FULL,
                              .method = RC_METHOD_UNIFORM,
                              .num_layers = INT32_MAX};
-    const rc_graph_request request = {
-        .cfg = segments->cfg, .profile = segments->profile, .chunk = &segment->chunk};
+    const rc_graph_request request = {.cfg = segments->cfg,
+                                      .profile = segments->profile,
+                                      .chunk = &segment->chunk,
+                                      .te_version = segments->te_version};
     rc_graph *graph;
     rc_policy *policy;
     rc_schedule *schedule;

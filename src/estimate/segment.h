@@ -33,6 +33,7 @@ bool rc_segment_adds_grad(const rc_config *cfg, const rc_graph *graph, const rc_
 typedef struct rc_segments {
     const rc_config *cfg;
     rc_profile profile;
+    int te_version;
     /* of layers that are not recomputed whole */
     const rc_setting *setting;
     rc_segment *at;

@@ -88,10 +88,12 @@ static heads build_core_copies(rc_builder *b, heads at)
         at.v = rc_build_contiguous(b, "self_attention.value_repeated", at.v, "[N, ad/t]");
         return at;
     }
-    bool is_one_buffer =
+    const bool is_one_buffer =
         rc_build_row(b, at.q)->view_of >= 0 && rc_build_row(b, at.k)->view_of >= 0;
-    if (is_one_buffer)
+    if (is_one_buffer && graph->dims.c == 1)
         return at;
+    if (is_one_buffer) /* context parallelism takes no slices */
+        at.q = rc_build_contiguous(b, "self_attention.query_contiguous", at.q, "[N, ad/t]");
     if (rc_build_row(b, at.k)->view_of >= 0)
         at.k = rc_build_contiguous(b, "self_attention.key_contiguous", at.k, "[N, gd/t]");
     at.v = rc_build_contiguous(b, "self_attention.value_contiguous", at.v, "[N, gd/t]");
@@ -129,7 +131,12 @@ int rc_build_attention_branch(rc_builder *b, int x)
                                               .value_shape = "[N, gd/t]",
                                               .query_shape = "[N, ad/t]",
                                               .key_shape = "[N, gd/t]",
-                                              .out_shape = "[N, ad/t]"});
+                                              .out_shape = "[N, ad/t]",
+                                              .keys_shape = "[cN, gd/t]",
+                                              .values_shape = "[cN, gd/t]",
+                                              .pair_shape = "[N, 2gd/t]",
+                                              .pairs_shape = "[cN, 2gd/t]",
+                                              .steps_shape = "[cN, ad/t]"});
     rc_build_region(b, RC_LABEL_core_attn, core_op, rc_build_count_ops(b) - 1);
 
     int bias = cfg->add_bias_linear ? rc_build_weight(b, "self_attention.linear_proj.bias",

@@ -23,6 +23,8 @@ typedef struct rc_builder {
     /* what every rope op of the model has */
     rc_op_attr rope;
     rc_act act;
+    /* as in rc_graph_request, the newest for 0 */
+    int te_version;
     /* weights that are added now are routed experts' */
     bool is_in_experts;
     /* of a layer of this block so far: forward's bytes, both ways' FLOPs, parameters */
@@ -123,6 +125,8 @@ typedef struct rc_core_parts {
     /* heads of key and value, width of a head of query and key, and of value */
     int64_t g, d, dv;
     const char *query_shape, *key_shape, *value_shape, *out_shape;
+    /* of context-parallel ranks: keys and values of all, those of one and of all side by side, outputs of all */
+    const char *keys_shape, *values_shape, *pair_shape, *pairs_shape, *steps_shape;
 } rc_core_parts;
 int rc_build_core(rc_builder *b, const rc_core_parts *parts);
 /* Is it one kernel? Else scores and probabilities are tensors. */

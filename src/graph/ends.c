@@ -61,14 +61,26 @@ void rc_build_send(rc_builder *b, int x)
     rc_build_op(b, &op);
 }
 
+/* Does the gradient take the place of the logits? Transformer Engine's loss does so before 2.18, which keeps the
+ * gradient in float32 beside them. source  transformer_engine/pytorch/triton/cross_entropy.py, commit 01bbe3ee */
+static bool writes_over_logits(const rc_builder *b)
+{
+    const rc_config *cfg = b->cfg;
+    if (b->is_engine)
+        return true;
+    return cfg->cross_entropy_loss_fusion && b->te_version < 218 &&
+           strcmp(cfg->cross_entropy_fusion_impl, "te") == 0;
+}
+
 /* Engine: backward reads the logits and their log-sum-exp, and writes dlogits over the logits.
  * Megatron (fusions/fused_cross_entropy.py): keeps the softmax in fp32, the logits die. */
 static void build_cross_entropy(rc_builder *b, int logits)
 {
     rc_graph *graph = b->graph;
-    int kept = b->is_engine ? rc_build_tensor(b, "loss.lse", RC_TENSOR_STATS, RC_F32, "[N]")
-                            : rc_build_tensor(b, "loss.softmax", RC_TENSOR_ACTIVATION, RC_F32,
-                                              "[N, W/t]");
+    const bool is_over = writes_over_logits(b);
+    int kept =
+        is_over ? rc_build_tensor(b, "loss.lse", RC_TENSOR_STATS, RC_F32, "[N]")
+                : rc_build_tensor(b, "loss.softmax", RC_TENSOR_ACTIVATION, RC_F32, "[N, W/t]");
     graph->loss = rc_build_tensor(b, "loss", RC_TENSOR_LOSS, RC_F32, "[1]");
     rc_op_parts op = {
         .kind = RC_OP_cross_entropy,
@@ -77,7 +89,7 @@ static void build_cross_entropy(rc_builder *b, int logits)
         .in = RC_OPERANDS(logits, graph->targets),
         .out = RC_OPERANDS(graph->loss, kept)};
     int at = rc_build_op(b, &op);
-    if (!b->is_engine && b->code == RC_OK)
+    if (!is_over && b->code == RC_OK)
         rc_build_op_row(b, at)->needs_in &= ~1u;
 }
 

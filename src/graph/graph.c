@@ -12,6 +12,7 @@
 
 #include <float.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -246,6 +247,7 @@ rc_code rc_graph_make(const rc_graph_request *request, rc_arena *mem, rc_graph *
                     .graph = graph,
                     .mem = mem,
                     .err = err,
+                    .te_version = request->te_version > 0 ? request->te_version : INT_MAX,
                     .is_engine = request->profile == RC_PROFILE_ENGINE};
     RC_TRY(open_builder(request, &b));
     const rc_layer_run all = {

@@ -231,7 +231,12 @@ static rc_core_parts build_heads(rc_builder *b, latent at)
                            .query_shape = "[N, a(dqk+dr)/t]",
                            .key_shape = "[N, a(dqk+dr)/t]",
                            .value_shape = "[N, adv/t]",
-                           .out_shape = "[N, adv/t]"};
+                           .out_shape = "[N, adv/t]",
+                           .keys_shape = "[cN, a(dqk+dr)/t]",
+                           .values_shape = "[cN, adv/t]",
+                           .pair_shape = "[N, a(dqk+dr+dv)/t]",
+                           .pairs_shape = "[cN, a(dqk+dr+dv)/t]",
+                           .steps_shape = "[cN, adv/t]"};
 }
 
 int rc_build_mla_branch(rc_builder *b, int x)

@@ -4,13 +4,15 @@
 #include "op/scratch.h"
 
 /* Pairs of query and key that count: a causal kernel skips what lies above the diagonal, up to
- * the vectors on it, which are not counted. */
+ * the vectors on it, which are not counted. Of context-parallel ranks each has its share of them, as each is dealt a
+ * block of the sequence's beginning and one of its end. */
 static int64_t n_pairs(const rc_op_attr *attr)
 {
-    const int64_t s = attr->s;
+    const int64_t n_ranks = attr->n_ranks > 1 ? attr->n_ranks : 1;
+    const int64_t s = rc_op_times(attr->s, n_ranks);
     const int64_t heads = rc_op_times(attr->b, attr->a);
     const int64_t squares = rc_op_times(s, attr->is_causal ? s + 1 : s);
-    return rc_op_times(heads, attr->is_causal ? squares / 2 : squares);
+    return rc_op_times(heads, (attr->is_causal ? squares / 2 : squares) / n_ranks);
 }
 
 static int64_t value_width(const rc_op_attr *attr)

@@ -75,6 +75,17 @@ const rc_op_facts rc_op_scatter_rows = {
     .bwd_flops = rc_op_no_flops,
 };
 
+const rc_op_facts rc_op_all_to_all = {
+    .name = "all_to_all",
+    .n_in = 1,
+    .n_out = 1,
+    .grads = RC_BIT(0),
+    .fwd_comm = RC_COMM_ALL_TO_ALL,
+    .bwd_comm = RC_COMM_ALL_TO_ALL,
+    .fwd_flops = rc_op_no_flops,
+    .bwd_flops = rc_op_no_flops,
+};
+
 const rc_op_facts rc_op_send = {
     .name = "send",
     .n_in = 1,

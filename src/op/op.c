@@ -26,7 +26,7 @@ const char *rc_dtype_name(rc_dtype dtype)
 static const char *const group_names[RC_GROUP_COUNT] = {"none", "tp", "cp", "ep",
                                                         "etp",  "dp", "pp"};
 static const char *const comm_names[RC_COMM_COUNT] = {
-    "none", "all-reduce", "all-gather", "reduce-scatter", "send", "receive"};
+    "none", "all-reduce", "all-gather", "reduce-scatter", "send", "receive", "all-to-all"};
 
 const char *rc_comm_group_name(rc_comm_group group)
 {

@@ -158,7 +158,9 @@ static const rc_graph *make_graph(shape *m, rc_arena *mem)
     m->N = S * m->b;
     m->n = m->has_sequence_parallel ? m->N / m->t : m->N;
     m->al = A / m->t;
-    law_check(rc_graph_make(&(rc_graph_request){make_config(m, mem), m->profile, 0, &chunk},
+    law_check(rc_graph_make(&(rc_graph_request){.cfg = make_config(m, mem),
+                                                .profile = m->profile,
+                                                .chunk = &chunk},
                             mem, &graph, &err),
               &err);
     return graph;

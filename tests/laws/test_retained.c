@@ -25,6 +25,9 @@ typedef struct shape {
     bool has_scores;
     int64_t g, t;
     bool has_sequence_parallel;
+    /* context-parallel ranks, and how they meet each other's keys */
+    int64_t c;
+    const char *exchange;
     int64_t N, n, h, al, gl, d, f, b, S, V; /* f and V of a rank */
 } shape;
 
@@ -87,6 +90,11 @@ static int64_t core_inputs(const shape *m)
 /* Queries, keys and values as the core saves them. */
 static int64_t core_saves(const shape *m)
 {
+    if (m->c > 1 &&
+        strcmp(m->exchange, "p2p") == 0) /* the pair that came last, not a rank's own */
+        return heads(m, m->al) + heads(m, 2 * m->gl);
+    if (m->c > 1 && strcmp(m->exchange, "a2a") == 0) /* the output before it goes back, too */
+        return heads(m, 2 * m->al + 2 * m->gl);
     if (!m->has_scores) /* copies of what is no interleaved buffer */
         return heads(m, m->al + 2 * m->gl);
     if (is_grouped(m)) /* keys and values repeated for every query head */
@@ -138,6 +146,17 @@ static const uint32_t known_labels =
 
 /* ---- the graphs ---- */
 
+static const rc_doc *exchange_doc(const char *word, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_doc *map, *doc;
+    law_check(rc_doc_new(mem, RC_DOC_MAP, RC_NOWHERE, &map, &err), &err);
+    law_check(
+        rc_doc_add_string(mem, map, "cp_comm_type", RC_NOWHERE, word, strlen(word), &doc, &err),
+        &err);
+    return doc;
+}
+
 static rc_graph *make_graph(shape *m, rc_arena *mem)
 {
     static const law_model plain = {
@@ -158,10 +177,12 @@ static rc_graph *make_graph(shape *m, rc_arena *mem)
     cfg->num_query_groups = m->g;
     cfg->tensor_model_parallel_size = m->t;
     cfg->sequence_parallel = m->has_sequence_parallel;
+    cfg->context_parallel_size = m->c;
+    cfg->cp_comm_type = exchange_doc(m->exchange, mem);
     law_check(rc_graph_make(&(rc_graph_request){.cfg = cfg, .profile = m->profile}, mem, &graph,
                             &err),
               &err);
-    m->N = S * B;
+    m->N = S / m->c * B;
     m->n = m->has_sequence_parallel ? m->N / m->t : m->N;
     m->h = H;
     m->al = A / m->t;
@@ -169,7 +190,7 @@ static rc_graph *make_graph(shape *m, rc_arena *mem)
     m->d = D;
     m->f = F / m->t;
     m->b = B;
-    m->S = S;
+    m->S = S / m->c;
     m->V = VOCABULARY / m->t;
     return graph;
 }
@@ -182,11 +203,20 @@ static void for_every_shape(check_shape *check)
     static const struct {
         int64_t t;
         bool has_sequence_parallel;
-    } ranks[] = {{1, false}, {2, false}, {2, true}, {4, true}};
+        int64_t c;
+        const char *exchange;
+    } ranks[] = {{1, false, 1, "p2p"},        {2, false, 1, "p2p"}, {2, true, 1, "a2a"},
+                 {4, true, 1, "all_gather"},  {1, false, 2, "p2p"}, {2, true, 3, "p2p"},
+                 {1, false, 2, "all_gather"}, {2, true, 2, "a2a"}};
     for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
         for (unsigned bits = 0; bits < 1u << 9; bits++) {
             const bool is_te = bits & 1u;
-            if (!is_te && bits & 256u)
+            const bool is_in_ring = ranks[r].c > 1, is_asked = bits & 256u;
+            /* Norms, gates and dropout have nothing to do with how attention runs. */
+            if ((is_in_ring || is_asked) && bits & (2u | 4u | 32u))
+                continue;
+            /* Megatron's own attention has no context parallelism, nor has what keeps scores. */
+            if ((is_in_ring && (!is_te || is_asked)) || (is_asked && !is_te))
                 continue;
             rc_arena *mem = rc_arena_open();
             shape m = {.profile = is_te ? RC_PROFILE_MEGATRON_TE : RC_PROFILE_MEGATRON_LOCAL,
@@ -196,10 +226,12 @@ static void for_every_shape(check_shape *check)
                        .has_qk_norm = bits & 16u,
                        .drops_hidden = bits & 32u,
                        .drops_attention = bits & 64u,
-                       .has_scores = !is_te || bits & 256u,
+                       .has_scores = !is_te || is_asked,
                        .g = bits & 128u ? A / 2 : A,
                        .t = ranks[r].t,
-                       .has_sequence_parallel = ranks[r].has_sequence_parallel};
+                       .has_sequence_parallel = ranks[r].has_sequence_parallel,
+                       .c = ranks[r].c,
+                       .exchange = ranks[r].exchange};
             rc_graph *graph = make_graph(&m, mem);
             check(&m, graph, mem);
             rc_arena_close(mem);
@@ -344,6 +376,8 @@ static int check_exchange(const shape *m, const rc_graph *graph, int op, bool is
     const rc_comm comm = rc_graph_comm(graph, op, is_backward);
     const rc_comm_kind right = expected_exchange(m, part, is_backward);
     const int64_t bytes = right ? 2 * m->N * m->h : 0;
+    if (comm.group == RC_GROUP_CP)
+        return 0;
     if (comm.kind != right || comm.bytes != bytes || (right && comm.group != RC_GROUP_TP))
         fail_msg("%s of t %lld%s: %s of %lld bytes, not %s of %lld", part, (long long)m->t,
                  m->has_sequence_parallel ? " and sequence parallel" : "",
@@ -363,7 +397,7 @@ static void check_exchanges(const shape *m, const rc_graph *graph, rc_arena *mem
 }
 
 /* Backward gathers what the linears read again, whatever the setting: twice a layer and once at the output
- * layer; and that is no cost of the setting. */
+ * layer, and keys and values of context-parallel ranks; and that is no cost of the setting. */
 static void check_gathers(const shape *m, const rc_graph *graph, rc_arena *mem)
 {
     rc_error err = {0};
@@ -379,7 +413,9 @@ static void check_gathers(const shape *m, const rc_graph *graph, rc_arena *mem)
         assert_int_equal(rc_graph_op(graph, instr->op).kind, RC_OP_all_gather);
         n++;
     }
-    assert_int_equal(n, m->has_sequence_parallel ? 2 * N_LAYERS + 1 : 0);
+    const bool gathers_keys = m->c > 1 && strcmp(m->exchange, "all_gather") == 0;
+    assert_int_equal(n, (m->has_sequence_parallel ? 2 * N_LAYERS + 1 : 0) +
+                            (gathers_keys ? 2 * N_LAYERS : 0));
     assert_int_equal(schedule->recompute_flops, 0);
     assert_int_equal(schedule->recompute_moved_bytes, 0);
 }

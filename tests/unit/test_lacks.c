@@ -65,7 +65,9 @@ static const char *asking_value(const rc_ask *row)
 {
     if (strcmp(row->key, "model.attention_backend") == 0)
         return "unfused";
-    return strcmp(row->key, "model.tensor_model_parallel_size") == 0 ? "2" : other_value(row);
+    const bool is_size = strcmp(row->key, "model.tensor_model_parallel_size") == 0 ||
+                         strcmp(row->key, "model.context_parallel_size") == 0;
+    return is_size ? "2" : other_value(row);
 }
 
 static void every_setting_is_built_or_refused_as_its_row_says(void **state)
@@ -128,7 +130,6 @@ static void no_profile_builds_an_architecture_in_part(void **state)
                                         "model.fp8=hybrid",
                                         "model.fp4=e2m1",
                                         "model.cpu_offloading=true",
-                                        "model.context_parallel_size=2",
                                         "model._target_=a.LlamaModelProvider",
                                         "peft={_target_: a.LoRA, dim: 8}",
                                         "tokenizer={vocab_extra_ids: 8}"};
