@@ -82,11 +82,15 @@ typedef struct rc_parallel {
     int64_t vp;
     /* the interleaved schedule, with one chunk too where the virtual size is set to 1 */
     bool is_interleaved;
+    /* ranks are numbered by stage before replica (use_tp_pp_dp_mapping), else the other way round */
+    bool is_stage_before_replica;
 } rc_parallel;
 
 /* Ranks that hold the same as one another: one of them, and how many there are. */
 typedef struct rc_rank_kind {
+    /* the first of them, and its number in the job */
     rc_rank rank;
+    int64_t number;
     int64_t n_ranks;
 } rc_rank_kind;
 
@@ -163,6 +167,9 @@ RC_MUST_CHECK
 RC_API rc_code rc_layout_facts(const rc_layout *layout, rc_arena *mem, rc_table **out,
                                rc_error *err);
 
+/* Where rank `number` of the job stands, below sizes.world; vp is 0.
+ * source  megatron/core/parallel_state.py, RankGenerator: tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp */
+RC_API rc_rank rc_layout_rank_at(const rc_layout *layout, int64_t number);
 /* Chunk `vp` of stage `pp`. */
 RC_API const rc_chunk *rc_layout_chunk(const rc_layout *layout, int64_t pp, int64_t vp);
 /* Layers of a chunk, those of multi-token prediction left out. */

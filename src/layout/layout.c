@@ -36,6 +36,18 @@ static rc_code refuse(const rc_config *cfg, const rc_asked *asked, const rc_ask 
     return rc_ask_refuse(asked, row, "a layout", err);
 }
 
+static const rc_ask numbering = {"dist.use_tp_pp_dp_mapping", RC_ASK_IS("false"), NULL};
+
+static rc_code note_numbering(const rc_config *cfg, const rc_asked *asked, const rc_ask *row,
+                              const void *user, rc_error *err)
+{
+    bool *is_asked = *(bool *const *)user;
+    (void)err;
+    if (row && rc_ask_is_asked(cfg, asked, row))
+        *is_asked = true;
+    return RC_OK;
+}
+
 /* A default would stand in for what only the running job knows. */
 static rc_code refuse_late(const rc_config *cfg, rc_error *err)
 {
@@ -170,16 +182,44 @@ static rc_code make_chunks(const rc_config *cfg, const rc_model_layers *layers,
     return RC_OK;
 }
 
+/* Numbers from one rank of a stage to the same of the next. */
+static int64_t stage_stride(const rc_parallel *s)
+{
+    return s->is_stage_before_replica ? s->tp * s->gtp * s->cp : s->world / s->pp;
+}
+
+/* The dense dimensions and those of experts number the same ranks; a stage is the same in both. */
+rc_rank rc_layout_rank_at(const rc_layout *layout, int64_t number)
+{
+    const rc_parallel *s = &layout->sizes;
+    const int64_t inner = s->tp * s->gtp * s->cp;
+    return (rc_rank){.tp = number % s->tp,
+                     .cp = number / (s->tp * s->gtp) % s->cp,
+                     .ep = number / s->etp % s->ep,
+                     .dp = s->is_stage_before_replica ? number / (inner * s->pp)
+                                                      : number / inner % s->dp,
+                     .pp = number / stage_stride(s) % s->pp};
+}
+
 static rc_code make_rank_kinds(rc_arena *mem, rc_layout *layout, rc_error *err)
 {
     const int n = (int)layout->sizes.pp;
     rc_rank_kind *kinds;
     RC_TRY(RC_NEW(mem, &kinds, n, err));
     for (int i = 0; i < n; i++)
-        kinds[i] = (rc_rank_kind){.rank = {.pp = i}, .n_ranks = layout->sizes.world / n};
+        kinds[i] = (rc_rank_kind){.rank = {.pp = i},
+                                  .number = i * stage_stride(&layout->sizes),
+                                  .n_ranks = layout->sizes.world / n};
     layout->rank_kinds = kinds;
     layout->n_rank_kinds = n;
     return RC_OK;
+}
+
+static rc_code read_numbering(const rc_config *cfg, rc_parallel *sizes, rc_error *err)
+{
+    const rc_asks table = {&numbering, 1, sizeof numbering};
+    bool *is_asked = &sizes->is_stage_before_replica;
+    return rc_asks_walk_unknown(&table, cfg, note_numbering, (const void *)&is_asked, err);
 }
 
 /* Only the interleaved schedule has it, and the one without a pipeline (transformer_config.py, __post_init__). */
@@ -207,6 +247,7 @@ rc_code rc_layout_make(const rc_config *cfg, int64_t world_size, rc_arena *mem, 
     RC_TRY(RC_NEW(mem, out, 1, err));
     rc_layout *layout = *out;
     RC_TRY(rc_parallel_read(cfg, world_size, &layout->sizes, err));
+    RC_TRY(read_numbering(cfg, &layout->sizes, err));
     RC_TRY(rc_parallel_read_experts(cfg, &n_experts, err));
     RC_TRY(is_hybrid ? rc_hybrid_layers_read(cfg, n_experts, mem, &layers, err)
                      : rc_gpt_layers_read(cfg, n_experts, mem, &layers, err));

@@ -57,8 +57,9 @@ void rc_layout_print(const rc_layout *layout, FILE *to)
     for (int i = 0; i < layout->n_chunks; i++)
         print_chunk(layout, i, to);
     for (int i = 0; i < layout->n_rank_kinds; i++)
-        fprintf(to, "%" PRId64 " ranks of stage %" PRId64 "\n", layout->rank_kinds[i].n_ranks,
-                layout->rank_kinds[i].rank.pp);
+        fprintf(to, "stage %" PRId64 ": %" PRId64 " ranks, the first is %" PRId64 "\n",
+                layout->rank_kinds[i].rank.pp, layout->rank_kinds[i].n_ranks,
+                layout->rank_kinds[i].number);
 }
 
 /* --- tables: layers of one kind are summed up, in the order in which kinds appear */
@@ -104,8 +105,9 @@ rc_code rc_layout_table(const rc_layout *layout, rc_arena *mem, rc_table **out, 
                                         {"token_prediction", "token prediction", RC_UNIT_TEXT},
                                         {"final_norm", "final norm", RC_UNIT_BOOL},
                                         {"loss", NULL, RC_UNIT_BOOL},
-                                        {"n_ranks", "ranks", RC_UNIT_COUNT}};
-    RC_TRY(rc_table_make(mem, "chunks", "Layers by stage", columns, 10, out, err));
+                                        {"n_ranks", "ranks", RC_UNIT_COUNT},
+                                        {"first_rank", "first rank", RC_UNIT_COUNT}};
+    RC_TRY(rc_table_make(mem, "chunks", "Layers by stage", columns, 11, out, err));
     for (int i = 0; i < layout->n_chunks; i++) {
         const int64_t pp = i / layout->sizes.vp, vp = i % layout->sizes.vp;
         const rc_chunk *chunk = rc_layout_chunk(layout, pp, vp);
@@ -124,6 +126,7 @@ rc_code rc_layout_table(const rc_layout *layout, rc_arena *mem, rc_table **out, 
         row[7] = rc_cell_int(chunk->has_final_norm);
         row[8] = rc_cell_int(chunk->has_loss);
         row[9] = rc_cell_int(layout->rank_kinds[pp].n_ranks);
+        row[10] = rc_cell_int(layout->rank_kinds[pp].number);
     }
     return RC_OK;
 }

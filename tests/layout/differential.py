@@ -4,7 +4,7 @@
 
 Each seed draws one configuration of each kind: splits by settings, written layouts, hybrid patterns. For every chunk the
 number of layers, the first of them, their kinds and the layers of token prediction must be Megatron's, and so must the
-micro-batches; what Megatron refuses we refuse. Exit 77 (skipped) where megatron-core or torch is missing."""
+micro-batches; what Megatron refuses we refuse. Ranks are numbered as its RankGenerator numbers them. Exit 77 (skipped) where megatron-core or torch is missing."""
 import json
 import os
 import random
@@ -235,6 +235,20 @@ def draw_hybrid(draw):
     return settings
 
 
+def first_ranks(program, draw):
+    """The first rank of every stage, by RankGenerator and by us."""
+    size = {name: draw.choice([1, 2, 3]) for name in ("tp", "cp", "dp", "pp")}
+    is_stage_first = draw.random() < 0.5
+    order = "tp-cp-ep-pp-dp" if is_stage_first else "tp-cp-ep-dp-pp"
+    theirs = parallel_state.RankGenerator(ep=1, order=order, **size).get_ranks("pp")[0]
+    done = subprocess.run(
+        [program, "layout", "model.num_layers=6", f"model.tensor_model_parallel_size={size['tp']}",
+         f"model.context_parallel_size={size['cp']}", f"model.pipeline_model_parallel_size={size['pp']}",
+         f"data_parallel_size={size['dp']}", f"dist.use_tp_pp_dp_mapping={str(is_stage_first).lower()}", "--json"],
+        capture_output=True, text=True, check=True)
+    return theirs, [row["first_rank"] for row in json.loads(done.stdout)["chunks"]]
+
+
 def answer(ask, *arguments):
     try:
         return ask(*arguments)
@@ -253,6 +267,10 @@ def main():
     n, first = int(given.get(2, 400)), int(given.get(3, 1))
     n_wrong = n_refused = n_all = 0
     for seed in range(first, first + n):
+        theirs, our = first_ranks(sys.argv[1], random.Random(f"ranks {seed}"))
+        if theirs != our:
+            n_wrong += 1
+            print(f"seed {seed}: first ranks by stage: Megatron Core {theirs}, ours {our}")
         for make in (draw_split, draw_layout, draw_hybrid):
             settings = make(random.Random(f"{make.__name__} {seed}"))
             theirs, our = answer(megatron, settings), answer(ours, sys.argv[1], settings)

@@ -305,8 +305,8 @@ static void a_layout_prints_as_text(void **state)
         "stage 0 chunk 1: from layer 3 2 attention+moe\n"
         "stage 1 chunk 1: from layer 5 1 attention+moe; 1 deep: 1 attention+moe; final norm; "
         "loss\n"
-        "2 ranks of stage 0\n"
-        "2 ranks of stage 1\n");
+        "stage 0: 2 ranks, the first is 0\n"
+        "stage 1: 2 ranks, the first is 2\n");
     free(said);
     rc_arena_close(mem);
 }

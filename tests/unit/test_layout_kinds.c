@@ -270,6 +270,48 @@ static void ranks_of_a_huge_job_are_a_row_a_stage(void **state)
     rc_arena_close(mem);
 }
 
+/* By hand, after the formula of RankGenerator: 24 ranks, of 2 tensor x 2 context x 2 stages x 3 replicas, and of
+ * 1 x 4 experts x 3 replicas x 2 stages. */
+static void a_number_says_where_its_rank_stands(void **state)
+{
+    static const struct {
+        const char *more;
+        int64_t number;
+        rc_rank rank;
+    } cases[] = {
+        {"", 0, {0}},
+        {"", 1, {.tp = 1, .ep = 1}},
+        {"", 7, {.tp = 1, .cp = 1, .ep = 3, .dp = 1}},
+        {"", 11, {.tp = 1, .cp = 1, .ep = 3, .dp = 2}},
+        {"", 14, {.cp = 1, .ep = 2, .pp = 1}},
+        {"", 23, {.tp = 1, .cp = 1, .ep = 3, .dp = 2, .pp = 1}},
+        {"dist.use_tp_pp_dp_mapping=false", 14, {.cp = 1, .ep = 2, .pp = 1}},
+        {"dist.use_tp_pp_dp_mapping=true", 7, {.tp = 1, .cp = 1, .ep = 3, .pp = 1}},
+        {"dist.use_tp_pp_dp_mapping=true", 14, {.cp = 1, .ep = 2, .dp = 1, .pp = 1}},
+        {"--use-tp-pp-dp-mapping", 16, {.dp = 2}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[512];
+        rc_arena *mem = rc_arena_open();
+        snprintf(line, sizeof line, "%s%s",
+                 LAYERS(4) STAGES(2) TENSOR(2) "model.context_parallel_size=2 " EXPERTS(4)
+                     EXPERT_PARALLEL(4) "model.expert_tensor_parallel_size=1 " WORLD(24),
+                 cases[i].more);
+        const rc_layout *layout = need_layout(line, mem);
+        const rc_rank is = rc_layout_rank_at(layout, cases[i].number);
+        if (memcmp(&is, &cases[i].rank, sizeof is) != 0)
+            fail_msg("%s: rank %d is tp %d cp %d ep %d dp %d pp %d", cases[i].more,
+                     (int)cases[i].number, (int)is.tp, (int)is.cp, (int)is.ep, (int)is.dp,
+                     (int)is.pp);
+        for (int k = 0; k < layout->n_rank_kinds; k++) {
+            const rc_rank first = rc_layout_rank_at(layout, layout->rank_kinds[k].number);
+            assert_memory_equal(&first, &layout->rank_kinds[k].rank, sizeof first);
+        }
+        rc_arena_close(mem);
+    }
+}
+
 #define TIED "model.share_embeddings_and_output_weights=true "
 #define UNTIED "model.share_embeddings_and_output_weights=false "
 
@@ -311,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_graph_refuses_kinds_that_have_no_builder),
         cmocka_unit_test(sizes_follow_from_those_that_are_set),
         cmocka_unit_test(ranks_of_a_huge_job_are_a_row_a_stage),
+        cmocka_unit_test(a_number_says_where_its_rank_stands),
         cmocka_unit_test(vocabulary_weights_stand_where_they_are_allocated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
