@@ -15,6 +15,20 @@ typedef enum diag_clue {
     CLUE_COUNT
 } diag_clue;
 
+typedef enum diag_step {
+#define RC_STEP(step, what, cost, rests_on) STEP_##step,
+#include "defs/steps.def"
+#undef RC_STEP
+    STEP_COUNT
+} diag_step;
+
+typedef enum diag_row {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, phase, steps) ROW_##name,
+#include "defs/diagnoses.def"
+#undef RC_DIAGNOSIS
+    ROW_COUNT
+} diag_row;
+
 /* What holds a field of each kind (diag_fields.def). */
 #define DIAG_TYPE_SIZE int64_t
 #define DIAG_TYPE_REPORTED_SIZE int64_t
@@ -68,6 +82,8 @@ typedef struct diag {
     const rc_finding *open;
     rc_trainer framework;
     bool clues[CLUE_COUNT];
+    /* the row that decides, once it is found */
+    diag_row row;
     rc_stage stage;
     unsigned frames;
     /* the log speaks in units of 1e9 */
@@ -115,12 +131,13 @@ rc_code diag_verify_words(const char *sentence, rc_error *err);
 RC_MUST_CHECK
 rc_code diag_safe(rc_arena *mem, const char *text, size_t most, const char **out,
                   rc_error *err);
-/* steps.c: the row's steps that can act here. */
+/* steps.c: of `steps`, which are steps + 1 up to a 0, those that can act here. */
 RC_MUST_CHECK
-rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error *err);
-/* Every step of a row exists, and so does every name in its words and lines. errors RC_E_BUG */
+rc_code diag_steps(const diag *d, const uint8_t *steps, rc_diagnosis *out, rc_error *err);
+const char *diag_step_name(diag_step step);
+/* Every name in the words and lines of all steps exists. errors RC_E_BUG */
 RC_MUST_CHECK
-rc_code diag_verify_steps(const char *names, rc_error *err);
+rc_code diag_verify_steps(rc_error *err);
 /* settings.c: what the framework's rules say; whether they still hold with overrides added. */
 RC_MUST_CHECK
 rc_code diag_check_settings(diag *d, rc_error *err);

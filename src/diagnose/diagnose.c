@@ -11,23 +11,61 @@
 
 #include <string.h>
 
+/* The phase that a verdict names. */
+typedef enum phase_of { FROM_FAILURE, FROM_NAN, FROM_ROW } phase_of;
+
+typedef struct phase_rule {
+    phase_of from;
+    rc_stage stage;
+} phase_rule;
+#define PHASE_FAILED                                                                           \
+    {                                                                                          \
+        FROM_FAILURE, RC_STAGE_UNKNOWN                                                         \
+    }
+#define PHASE_OF_NAN                                                                           \
+    {                                                                                          \
+        FROM_NAN, RC_STAGE_UNKNOWN                                                             \
+    }
+#define PHASE_NONE                                                                             \
+    {                                                                                          \
+        FROM_ROW, RC_STAGE_NONE                                                                \
+    }
+#define PHASE_CONFIG                                                                           \
+    {                                                                                          \
+        FROM_ROW, RC_STAGE_CONFIG                                                              \
+    }
+#define PHASE_BACKWARD                                                                         \
+    {                                                                                          \
+        FROM_ROW, RC_STAGE_BACKWARD                                                            \
+    }
+
+enum { MOST_CLUES = 5, MOST_STEPS = 12 };
+_Static_assert(CLUE_COUNT < UINT8_MAX && STEP_COUNT < UINT8_MAX,
+               "a clue is a byte, and so is a step");
+
+/* Clues and steps, each + 1, up to a 0. */
 typedef struct row {
     const char *name;
     rc_cause cause;
     rc_confidence confidence;
-    const char *steps, *source;
-    const char *why, *falsify;
-    const uint8_t *needs, *without; /* clues + 1, up to a 0 */
+    phase_rule phase;
+    uint8_t steps[MOST_STEPS];
 } row;
 
-/* The same table three times: its words, the clues that must hold, the clues that must not. */
+/* The table three times: all but its clues, the clues that must hold, those that must not. */
+#define S(step) STEP_##step + 1,
+static const row rows[ROW_COUNT] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, phase, steps)                                 \
+    {#name, RC_CAUSE_##verdict, RC_CONFIDENCE_##sure, PHASE_##phase, {steps 0}},
+#include "defs/diagnoses.def"
+#undef RC_DIAGNOSIS
+};
+#undef S
 #define ALWAYS
-enum { MOST_CLUES = 5 };
-_Static_assert(CLUE_COUNT < UINT8_MAX, "a clue is a byte");
 #define C(clue) CLUE_##clue + 1,
 #define N(clue)
-static const uint8_t needs[][MOST_CLUES] = {
-#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) {clues 0},
+static const uint8_t needs[ROW_COUNT][MOST_CLUES] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, phase, steps) {clues 0},
 #include "defs/diagnoses.def"
 #undef RC_DIAGNOSIS
 };
@@ -35,46 +73,29 @@ static const uint8_t needs[][MOST_CLUES] = {
 #undef N
 #define C(clue)
 #define N(clue) CLUE_##clue + 1,
-static const uint8_t withouts[][MOST_CLUES] = {
-#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source) {clues 0},
+static const uint8_t withouts[ROW_COUNT][MOST_CLUES] = {
+#define RC_DIAGNOSIS(name, clues, verdict, sure, phase, steps) {clues 0},
 #include "defs/diagnoses.def"
 #undef RC_DIAGNOSIS
 };
 #undef C
 #undef N
-static const row rows[] = {
-#define RC_DIAGNOSIS(name, clues, verdict, sure, steps, source)                                \
-    {#name, RC_CAUSE_##verdict, RC_CONFIDENCE_##sure, steps, source, NULL, NULL, NULL, NULL},
-#include "defs/diagnoses.def"
-#undef RC_DIAGNOSIS
-};
+
 static const struct {
-    const char *name, *why, *falsify;
-} sentences[] = {
-#define RC_DIAGNOSIS_WORDS(name, why, falsify) {#name, why, falsify},
+    const char *why, *falsify, *rests_on;
+} words[ROW_COUNT] = {
+#define RC_DIAGNOSIS_WORDS(name, why, falsify, rests_on)                                       \
+    [ROW_##name] = {why, falsify, rests_on},
 #include "defs/diagnosis_words.def"
 #undef RC_DIAGNOSIS_WORDS
 };
-enum { N_ROWS = sizeof rows / sizeof *rows };
-_Static_assert(N_ROWS == sizeof sentences / sizeof *sentences,
-               "ORDER diagnoses: every row of diagnoses.def has its sentences");
 
-static row row_at(size_t i)
+static bool row_holds(const diag *d, size_t i)
 {
-    row at = rows[i];
-    at.needs = needs[i];
-    at.without = withouts[i];
-    at.why = sentences[i].why;
-    at.falsify = sentences[i].falsify;
-    return at;
-}
-
-static bool row_holds(const diag *d, const row *at)
-{
-    for (const uint8_t *clue = at->needs; *clue; clue++)
+    for (const uint8_t *clue = needs[i]; *clue; clue++)
         if (!d->clues[*clue - 1])
             return false;
-    for (const uint8_t *clue = at->without; *clue; clue++)
+    for (const uint8_t *clue = withouts[i]; *clue; clue++)
         if (d->clues[*clue - 1])
             return false;
     return true;
@@ -97,38 +118,32 @@ const char *rc_confidence_name(rc_confidence confidence)
     return names[confidence];
 }
 
-/* The stage of a verdict: where it failed, or that nothing did. */
-static rc_stage stage_of(const diag *d, const row *at)
+/* Where the job failed, or that nothing did. */
+static rc_stage stage_of(const diag *d, const phase_rule *phase)
 {
-    static const char *const calm[] = {
-        "zero_grad_plain", "settings_fine",  "base_failed", "compared", "compared_core_attn",
-        "compared_steps",  "nothing_failed", "nan",         "growing"};
-    if (strncmp(at->name, "zero_grad", 9) == 0 && at->cause == RC_CAUSE_RECOMPUTE_MISMATCH)
-        return RC_STAGE_BACKWARD;
-    if (strcmp(at->name, "nan") == 0 && rc_log_find(d->job->log, RC_LOG_NAN_LOSS))
-        return RC_STAGE_FORWARD;
-    for (size_t i = 0; i < sizeof calm / sizeof *calm; i++)
-        if (strcmp(at->name, calm[i]) == 0)
-            return RC_STAGE_NONE;
-    if (at->cause == RC_CAUSE_IMBALANCE && !d->oom)
-        return RC_STAGE_NONE;
-    bool is_settings = strcmp(at->name, "invalid") == 0 ||
-                       strcmp(at->name, "invalid_open") == 0 ||
-                       strcmp(at->name, "not_applied") == 0;
-    return is_settings ? RC_STAGE_CONFIG : d->stage;
+    switch (phase->from) {
+    case FROM_FAILURE:
+        return d->stage;
+    case FROM_NAN:
+        return rc_log_find(d->job->log, RC_LOG_NAN_LOSS) ? RC_STAGE_FORWARD : RC_STAGE_NONE;
+    case FROM_ROW:
+        break;
+    }
+    return phase->stage;
 }
 
-static rc_code write_verdict(diag *d, const row *at, rc_diagnosis *out, rc_error *err)
+static rc_code write_verdict(diag *d, rc_diagnosis *out, rc_error *err)
 {
+    const row *at = &rows[d->row];
     out->cause = at->cause;
     out->confidence = at->confidence;
     out->row = at->name;
-    out->source = at->source;
-    out->stage = d->stage = stage_of(d, at);
-    RC_TRY(diag_fill(d, at->why, &out->why, err));
+    out->source = words[d->row].rests_on;
+    out->stage = d->stage = stage_of(d, &at->phase);
+    RC_TRY(diag_fill(d, words[d->row].why, &out->why, err));
     if (!out->why) /* a size the sentence needs is missing from the message */
         out->why = "The files fit this verdict, but a figure it would be told with is missing.";
-    RC_TRY(diag_fill(d, at->falsify, &out->falsify, err));
+    RC_TRY(diag_fill(d, words[d->row].falsify, &out->falsify, err));
     RC_TRY(diag_steps(d, at->steps, out, err));
     RC_TRY(diag_evidence(d, out, err));
     RC_TRY(diag_rule_out(d, out, err));
@@ -145,11 +160,11 @@ rc_code rc_diagnosis_make(const rc_job *job, rc_arena *mem, rc_diagnosis **out, 
     RC_TRY(diag_name_tensor(&d, err));
     RC_TRY(diag_check_settings(&d, err));
     diag_clues(&d, d.clues);
-    for (size_t i = 0; i < N_ROWS; i++) {
-        row at = row_at(i);
-        if (!row_holds(&d, &at))
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (!row_holds(&d, i))
             continue;
-        RC_TRY(write_verdict(&d, &at, diagnosis, err));
+        d.row = (diag_row)i;
+        RC_TRY(write_verdict(&d, diagnosis, err));
         *out = diagnosis;
         return RC_OK;
     }
@@ -179,12 +194,23 @@ static rc_code add_clues(rc_text *text, const uint8_t *clues, const char *before
 }
 
 /* What a row needs, joined. */
-static rc_code clue_text(rc_arena *mem, const row *at, const char **out, rc_error *err)
+static rc_code clue_text(rc_arena *mem, size_t i, const char **out, rc_error *err)
 {
     rc_text text = {.mem = mem};
-    RC_TRY(add_clues(&text, at->needs, "", err));
-    RC_TRY(add_clues(&text, at->without, "not: ", err));
+    RC_TRY(add_clues(&text, needs[i], "", err));
+    RC_TRY(add_clues(&text, withouts[i], "not: ", err));
     *out = text.n ? text.at : "anything else";
+    return RC_OK;
+}
+
+static rc_code step_text(rc_arena *mem, const uint8_t *steps, const char **out, rc_error *err)
+{
+    rc_text text = {.mem = mem};
+    RC_TRY(rc_text_add(&text, "", 0, err));
+    for (; *steps; steps++)
+        RC_TRY(rc_text_printf(&text, err, "%s%s", text.n ? " " : "",
+                              diag_step_name((diag_step)(*steps - 1))));
+    *out = text.at;
     return RC_OK;
 }
 
@@ -196,25 +222,24 @@ rc_code rc_diagnosis_table(rc_arena *mem, rc_table **out, rc_error *err)
         {"next", NULL, RC_UNIT_TEXT},      {"rests_on", NULL, RC_UNIT_TEXT}};
     RC_TRY(rc_table_make(mem, "diagnoses", NULL, columns, sizeof columns / sizeof *columns, out,
                          err));
-    for (size_t i = 0; i < N_ROWS; i++) {
-        row at = row_at(i);
-        const char *when;
+    RC_TRY(diag_verify_steps(err));
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const char *when, *steps;
         rc_cell *cells;
-        if (strcmp(at.name, sentences[i].name) != 0)
-            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE,
-                           "ORDER diagnoses: row %s has the words of %s", at.name,
-                           sentences[i].name);
-        RC_TRY(diag_verify_steps(at.steps, err));
-        RC_TRY(diag_verify_words(at.why, err));
-        RC_TRY(diag_verify_words(at.falsify, err));
-        RC_TRY(clue_text(mem, &at, &when, err));
+        if (!words[i].why)
+            return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "diagnosis_words.def has no row %s",
+                           rows[i].name);
+        RC_TRY(diag_verify_words(words[i].why, err));
+        RC_TRY(diag_verify_words(words[i].falsify, err));
+        RC_TRY(clue_text(mem, i, &when, err));
+        RC_TRY(step_text(mem, rows[i].steps, &steps, err));
         RC_TRY(rc_table_add_row(*out, &cells, err));
-        cells[0] = rc_cell_text(at.name);
+        cells[0] = rc_cell_text(rows[i].name);
         cells[1] = rc_cell_text(when);
-        cells[2] = rc_cell_text(rc_cause_name(at.cause));
-        cells[3] = rc_cell_text(rc_confidence_name(at.confidence));
-        cells[4] = rc_cell_text(at.steps);
-        cells[5] = rc_cell_text(at.source);
+        cells[2] = rc_cell_text(rc_cause_name(rows[i].cause));
+        cells[3] = rc_cell_text(rc_confidence_name(rows[i].confidence));
+        cells[4] = rc_cell_text(steps);
+        cells[5] = rc_cell_text(words[i].rests_on);
     }
     return RC_OK;
 }

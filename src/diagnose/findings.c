@@ -63,8 +63,7 @@ static rc_code add_note(rc_diagnosis *out, rc_level level, const char *rule, rc_
 
 static rc_code add_adapter_finding(const diag *d, rc_diagnosis *out, rc_error *err)
 {
-    bool is_zero = strncmp(out->row, "zero_grad", strlen("zero_grad")) == 0 &&
-                   out->cause == RC_CAUSE_RECOMPUTE_MISMATCH;
+    bool is_zero = d->row == ROW_zero_grad || d->row == ROW_zero_grad_adapters;
     const rc_rule_facts *rule = rc_rule_find("lora-pp1-full-recompute-no-input-grad");
     char id[RC_RULE_ID_ROOM];
     const char *name = "lora-pp1-full-recompute-no-input-grad";

@@ -1,6 +1,6 @@
 /* steps.c — the next actions of a verdict: only those that can act here, with the line to paste.
  *
- * takes  the row's list of steps, best first
+ * takes  the row's steps, best first
  * gives  rc_step, filled with this job's numbers
  */
 #include "diagnose/diag.h"
@@ -9,21 +9,27 @@
 
 static const struct step_row {
     const char *name, *what, *cost, *rests_on;
-} step_rows[] = {
+} step_rows[STEP_COUNT] = {
 #define RC_STEP(step, what, cost, rests_on) {#step, what, cost, rests_on},
 #include "defs/steps.def"
 #undef RC_STEP
 };
 
 static const struct {
-    const char *step;
+    diag_step step;
     rc_trainer framework;
     const char *line;
 } line_rows[] = {
-#define RC_STEP_LINE(step, framework, line) {#step, RC_TRAINER_##framework, line},
+#define RC_STEP_LINE(step, framework, line) {STEP_##step, RC_TRAINER_##framework, line},
 #include "defs/step_lines.def"
 #undef RC_STEP_LINE
 };
+enum { N_LINES = sizeof line_rows / sizeof *line_rows };
+
+const char *diag_step_name(diag_step step)
+{
+    return step_rows[step].name;
+}
 
 /* --- when a step cannot act */
 
@@ -127,49 +133,44 @@ static bool may_check(const diag *d)
     return d->settings_path != NULL;
 }
 
-static const struct {
-    const char *step;
-    bool (*may)(const diag *d);
-} conditions[] = {
-    {"expandable", may_expandable},
-    {"split_size", may_split_size},
-    {"newer_torch", may_newer_torch},
-    {"smaller_batch", may_smaller_batch},
-    {"recompute_some", may_recompute_some},
-    {"recompute_full", may_recompute_full},
-    {"block_few", may_recompute_full},
-    {"smaller_groups", may_smaller_groups},
-    {"more_layers", may_more_layers},
-    {"sequence_parallel", may_sequence_parallel},
-    {"recompute_experts", may_experts},
-    {"moe_parts", may_experts},
-    {"shard_optimizer", may_shard_optimizer},
-    {"eval_loss_only", may_hf_eval},
-    {"eval_accumulate", may_hf_eval},
-    {"engine_share", may_engine},
-    {"engine_sleep", may_engine},
-    {"offload_activations", may_take_line_only},
-    {"all_rules", may_check},
+/* A step without a condition always can. */
+static bool (*const conditions[STEP_COUNT])(const diag *d) = {
+    [STEP_expandable] = may_expandable,
+    [STEP_split_size] = may_split_size,
+    [STEP_newer_torch] = may_newer_torch,
+    [STEP_smaller_batch] = may_smaller_batch,
+    [STEP_recompute_some] = may_recompute_some,
+    [STEP_recompute_full] = may_recompute_full,
+    [STEP_block_few] = may_recompute_full,
+    [STEP_smaller_groups] = may_smaller_groups,
+    [STEP_more_layers] = may_more_layers,
+    [STEP_sequence_parallel] = may_sequence_parallel,
+    [STEP_recompute_experts] = may_experts,
+    [STEP_moe_parts] = may_experts,
+    [STEP_shard_optimizer] = may_shard_optimizer,
+    [STEP_eval_loss_only] = may_hf_eval,
+    [STEP_eval_accumulate] = may_hf_eval,
+    [STEP_engine_share] = may_engine,
+    [STEP_engine_sleep] = may_engine,
+    [STEP_offload_activations] = may_take_line_only,
+    [STEP_all_rules] = may_check,
 };
 
-static bool can_act(const diag *d, const char *step)
+static bool can_act(const diag *d, diag_step step)
 {
-    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
-        if (strcmp(conditions[i].step, step) == 0)
-            return conditions[i].may(d);
-    return true;
+    return !conditions[step] || conditions[step](d);
 }
 
 /* --- lines */
 
-static rc_code find_line(const diag *d, const char *step, rc_trainer framework,
-                         const char **out, rc_error *err)
+static rc_code find_line(const diag *d, diag_step step, rc_trainer framework, const char **out,
+                         rc_error *err)
 {
     *out = NULL;
-    for (size_t i = 0; i < sizeof line_rows / sizeof *line_rows && !*out; i++) {
+    for (size_t i = 0; i < N_LINES && !*out; i++) {
         bool is_fit =
             line_rows[i].framework == framework || line_rows[i].framework == RC_TRAINER_ANY;
-        if (is_fit && strcmp(line_rows[i].step, step) == 0)
+        if (is_fit && line_rows[i].step == step)
             RC_TRY(diag_fill(d, line_rows[i].line, out, err));
     }
     return RC_OK;
@@ -177,12 +178,12 @@ static rc_code find_line(const diag *d, const char *step, rc_trainer framework,
 
 /* Whether the framework's rules accept the step's setting on top of the job's. Rules know
  * settings by Bridge's keys; a step without such a line changes no setting. */
-static rc_code is_refused(const diag *d, const char *step, bool *is, rc_error *err)
+static rc_code is_refused(const diag *d, diag_step step, bool *is, rc_error *err)
 {
     const char *overrides = NULL;
     *is = false;
-    for (size_t i = 0; i < sizeof line_rows / sizeof *line_rows && !overrides; i++)
-        if (line_rows[i].framework == RC_TRAINER_BRIDGE && strcmp(line_rows[i].step, step) == 0)
+    for (size_t i = 0; i < N_LINES && !overrides; i++)
+        if (line_rows[i].framework == RC_TRAINER_BRIDGE && line_rows[i].step == step)
             RC_TRY(diag_fill(d, line_rows[i].line, &overrides, err));
     if (!overrides)
         return RC_OK;
@@ -192,60 +193,37 @@ static rc_code is_refused(const diag *d, const char *step, bool *is, rc_error *e
     return RC_OK;
 }
 
-static rc_code add_step(const diag *d, const struct step_row *row, rc_diagnosis *out,
-                        rc_error *err)
+static rc_code add_step(const diag *d, diag_step which, rc_diagnosis *out, rc_error *err)
 {
+    const struct step_row *row = &step_rows[which];
     bool is_bad;
-    RC_TRY(is_refused(d, row->name, &is_bad, err));
+    RC_TRY(is_refused(d, which, &is_bad, err));
     if (is_bad)
         return RC_OK;
     rc_step step = {.name = row->name, .cost = row->cost, .rests_on = row->rests_on};
     RC_TRY(diag_fill(d, row->what, &step.what, err));
     if (!step.what)
         return RC_OK;
-    RC_TRY(find_line(d, row->name, d->framework, &step.paste, err));
+    RC_TRY(find_line(d, which, d->framework, &step.paste, err));
     out->steps[out->n_steps++] = step;
     return RC_OK;
 }
 
-/* The row of the first name in a list, with *names moved behind it. errors RC_E_BUG */
-static rc_code next_step(const char **names, const struct step_row **out, rc_error *err)
+rc_code diag_verify_steps(rc_error *err)
 {
-    size_t n = strcspn(*names, " ");
-    *out = NULL;
-    for (size_t i = 0; i < sizeof step_rows / sizeof *step_rows; i++)
-        if (strlen(step_rows[i].name) == n && memcmp(step_rows[i].name, *names, n) == 0)
-            *out = &step_rows[i];
-    if (!*out)
-        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "diagnoses.def names an unknown step: %s",
-                       *names);
-    *names += n;
-    *names += strspn(*names, " ");
+    for (size_t i = 0; i < STEP_COUNT; i++)
+        RC_TRY(diag_verify_words(step_rows[i].what, err));
+    for (size_t i = 0; i < N_LINES; i++)
+        RC_TRY(diag_verify_words(line_rows[i].line, err));
     return RC_OK;
 }
 
-rc_code diag_verify_steps(const char *names, rc_error *err)
-{
-    while (*names) {
-        const struct step_row *row;
-        RC_TRY(next_step(&names, &row, err));
-        RC_TRY(diag_verify_words(row->what, err));
-        for (size_t i = 0; i < sizeof line_rows / sizeof *line_rows; i++)
-            if (strcmp(line_rows[i].step, row->name) == 0)
-                RC_TRY(diag_verify_words(line_rows[i].line, err));
-    }
-    return RC_OK;
-}
-
-rc_code diag_steps(const diag *d, const char *names, rc_diagnosis *out, rc_error *err)
+rc_code diag_steps(const diag *d, const uint8_t *steps, rc_diagnosis *out, rc_error *err)
 {
     enum { MOST = 12 };
     RC_TRY(RC_NEW(d->mem, &out->steps, MOST, err));
-    while (*names && out->n_steps < MOST) {
-        const struct step_row *row;
-        RC_TRY(next_step(&names, &row, err));
-        if (can_act(d, row->name))
-            RC_TRY(add_step(d, row, out, err));
-    }
+    for (; *steps && out->n_steps < MOST; steps++)
+        if (can_act(d, (diag_step)(*steps - 1)))
+            RC_TRY(add_step(d, (diag_step)(*steps - 1), out, err));
     return RC_OK;
 }
