@@ -9,15 +9,15 @@
 
 #define RC_ALIAS(dialect, name, when, settings) ALIAS_##dialect(name, when, settings)
 static const rc_alias args_rows[] = {
-#define ALIAS_ARGS(name, when, settings) {name, when, settings},
-#define ALIAS_BRIDGE(name, when, settings)
+#define ALIAS_ARGS(name, when, ...) {name, when, RC_ASSIGNS(__VA_ARGS__)},
+#define ALIAS_BRIDGE(name, when, ...)
 #include "defs/aliases.def"
 #undef ALIAS_ARGS
 #undef ALIAS_BRIDGE
 };
 static const rc_alias bridge_rows[] = {
-#define ALIAS_ARGS(name, when, settings)
-#define ALIAS_BRIDGE(name, when, settings) {name, when, settings},
+#define ALIAS_ARGS(name, when, ...)
+#define ALIAS_BRIDGE(name, when, ...) {name, when, RC_ASSIGNS(__VA_ARGS__)},
 #include "defs/aliases.def"
 #undef ALIAS_ARGS
 #undef ALIAS_BRIDGE
@@ -25,10 +25,24 @@ static const rc_alias bridge_rows[] = {
 #undef RC_ALIAS
 
 static const rc_alias hf_rows[] = {
-#define RC_HF(name, when, settings) {name, when, settings},
+#define RC_FAMILY(name, settings) {"model_type", #name, RC_ASSIGNS(settings)},
+#define RC_HF(name, when, settings) {name, when, RC_ASSIGNS(settings)},
 #include "defs/hf.def"
+#undef RC_FAMILY
 #undef RC_HF
 };
+static const rc_assign *const family_settings[RC_FAMILY_COUNT] = {
+#define RC_FAMILY(name, settings) RC_ASSIGNS(settings),
+#define RC_HF(name, when, settings)
+#include "defs/hf.def"
+#undef RC_FAMILY
+#undef RC_HF
+};
+
+const rc_assign *rc_family_settings(rc_family family)
+{
+    return family_settings[family];
+}
 
 rc_aliases rc_aliases_find(rc_dialect dialect)
 {
@@ -61,13 +75,12 @@ bool rc_field_switch(rc_field field, bool value, char *buf, size_t room)
         return false;
     if (*facts->flag && value == (*facts->flag != '!'))
         return say_switch(facts->flag + (*facts->flag == '!'), buf, room);
-    size_t n = strlen(facts->name);
     for (size_t i = 0; i < sizeof args_rows / sizeof *args_rows; i++) {
         const rc_alias *row = &args_rows[i];
-        bool is_it = strcmp(row->when, "true") == 0 &&
-                     strncmp(row->settings, facts->name, n) == 0 && row->settings[n] == '=' &&
-                     strcmp(row->settings + n + 1, value ? "true" : "false") == 0;
-        if (is_it)
+        const rc_assign *only = row->settings;
+        bool is_it = strcmp(row->when, "true") == 0 && only->kind == RC_ASSIGN_VALUE &&
+                     !only->is_weak && only->field == field && only[1].kind == RC_ASSIGN_END;
+        if (is_it && strcmp(only->text, value ? "true" : "false") == 0)
             return say_switch(row->name, buf, room);
     }
     return false;

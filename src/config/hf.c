@@ -211,9 +211,10 @@ static rc_code apply(const file *of, const char *name, const rc_doc *node, bool 
 {
     const rc_alias *row = rc_maker_find_alias(of->maker, RC_DIALECT_HF, name);
     *is_mapped = false;
-    if (row && strpbrk(row->settings, "*#<%")) {
-        /* reads other fields, or is taken back by others; a window is a count */
-        *is_mapped = !strchr(row->settings, '<') || (node->kind == RC_DOC_INT && node->i > 0);
+    if (row && rc_assigns_wait(row->settings)) {
+        /* a window is a count */
+        *is_mapped = !rc_assigns_have(row->settings, RC_ASSIGN_WINDOW) ||
+                     (node->kind == RC_DOC_INT && node->i > 0);
         return rc_maker_defer(of->maker, RC_DIALECT_HF, row, node, err);
     }
     return row ? rc_maker_apply(of->maker, RC_DIALECT_HF, row, node, is_mapped, err) : RC_OK;
@@ -260,7 +261,7 @@ static rc_code read_family(file *of, const rc_doc *type, rc_error *err)
     bool is_mapped, has_rms_norm = rc_doc_find(of->map, "rms_norm_eps") != NULL;
     RC_TRY(apply(of, "model_type", type, &is_mapped, err));
     if (!is_mapped && has_rms_norm)
-        RC_TRY(rc_maker_apply_settings(of->maker, "@llama", type, 0, err));
+        RC_TRY(rc_maker_apply_family(of->maker, RC_FAMILY_llama, type, err));
     if (!is_mapped)
         RC_TRY(rc_maker_note(of->maker,
                              (rc_unknown_key){.path = "model_type",

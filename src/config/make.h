@@ -2,11 +2,13 @@
 #ifndef RC_CONFIG_MAKE_H
 #define RC_CONFIG_MAKE_H
 
+#include "config/assign.h"
 #include "config/index.h"
 
 /* A row of aliases.def or hf.def. */
 typedef struct rc_alias {
-    const char *name, *when, *settings;
+    const char *name, *when;
+    const rc_assign *settings;
 } rc_alias;
 typedef enum rc_dialect { RC_DIALECT_ARGS, RC_DIALECT_BRIDGE, RC_DIALECT_HF } rc_dialect;
 
@@ -95,10 +97,15 @@ void rc_maker_forget_value(rc_maker *maker, rc_field field);
 RC_MUST_CHECK
 rc_code rc_maker_defer(rc_maker *maker, rc_dialect dialect, const rc_alias *row,
                        const rc_doc *node, rc_error *err);
-/* Applies the words of a row; `node` is what called for them. */
+/* Applies the settings of a row; `node` is what called for them. */
 RC_MUST_CHECK
-rc_code rc_maker_apply_settings(rc_maker *maker, const char *settings, const rc_doc *node,
+rc_code rc_maker_apply_settings(rc_maker *maker, const rc_assign *settings, const rc_doc *node,
                                 int depth, rc_error *err);
+/* What a model_type sets. */
+RC_MUST_CHECK
+rc_code rc_maker_apply_family(rc_maker *maker, rc_family family, const rc_doc *node,
+                              rc_error *err);
+const rc_assign *rc_family_settings(rc_family family);
 /* The opposite of what the node says, as a boolean. */
 RC_MUST_CHECK
 rc_code rc_maker_negate(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_error *err);

@@ -10,8 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct {
+    rc_family family;
+    const rc_assign *settings;
+} rows[] = {
+#define RC_PRESET(name, family, source, settings) {RC_FAMILY_##family, RC_ASSIGNS(settings)},
+#include "defs/presets.def"
+#undef RC_PRESET
+};
+static const rc_assign grouped[] = {SET(group_query_attention, true){.kind = RC_ASSIGN_END}};
+
+/* The same settings as text, a blank before each. */
+#undef SET
+#undef DENSE_FIRST
+#define SET(field, ...) " " #field "=" #__VA_ARGS__
+#define DENSE_FIRST(field, n) " " #field "=#" #n
 static const rc_preset presets[] = {
-#define RC_PRESET(name, family, source, settings) {name, family, source, settings},
+#define RC_PRESET(name, family, source, settings) {name, #family, source, &(settings)[1]},
 #include "defs/presets.def"
 #undef RC_PRESET
 };
@@ -60,7 +75,7 @@ const rc_preset *rc_preset_find(const char *name)
 rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err)
 {
     const char *names[sizeof presets / sizeof *presets];
-    char safe[80], family[40];
+    char safe[80];
     if (node->kind != RC_DOC_STRING)
         return RC_FAIL(err, RC_E_INPUT, node->where, "a preset is the name of a model");
     const rc_preset *preset = rc_preset_find(node->text);
@@ -75,12 +90,12 @@ rc_code rc_maker_read_preset(rc_maker *maker, const rc_doc *node, rc_error *err)
                        nearest ? ", did you mean " : "", nearest ? nearest : "");
     }
     RC_TRY(rc_maker_judge_family(maker, preset->family, node->where, err));
-    snprintf(family, sizeof family, "@%s", preset->family);
-    RC_TRY(rc_maker_apply_settings(maker, family, node, 0, err));
-    RC_TRY(rc_maker_apply_settings(maker, preset->settings, node, 0, err));
-    if (strstr(preset->settings, "num_moe_experts"))
-        RC_TRY(rc_maker_apply_settings(maker, "@moe", node, 0, err));
-    if (strstr(preset->settings, "num_query_groups"))
-        RC_TRY(rc_maker_apply_settings(maker, "group_query_attention=true", node, 0, err));
+    const rc_assign *settings = rows[preset - presets].settings;
+    RC_TRY(rc_maker_apply_family(maker, rows[preset - presets].family, node, err));
+    RC_TRY(rc_maker_apply_settings(maker, settings, node, 0, err));
+    if (rc_assigns_field(settings, RC_FIELD_num_moe_experts))
+        RC_TRY(rc_maker_apply_family(maker, RC_FAMILY_moe, node, err));
+    if (rc_assigns_field(settings, RC_FIELD_num_query_groups))
+        RC_TRY(rc_maker_apply_settings(maker, grouped, node, 0, err));
     return RC_OK;
 }

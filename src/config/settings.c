@@ -1,4 +1,4 @@
-/* config/settings.c — "field=value" words of the tables, applied to the config being made.
+/* config/settings.c — the settings of a table's row, applied to the config being made.
  *
  * takes  a row of aliases.def, hf.def or presets.def and the node that called for it
  * gives  the fields set; their values stand at the place of that node
@@ -55,25 +55,17 @@ static rc_code make_int(rc_maker *maker, rc_where where, int64_t value, rc_doc *
     return rc_arena_copy(maker->mem, digits, (*out)->n_bytes, &(*out)->text, err);
 }
 
-/* $*other: null when the other field is. */
-static rc_code make_product(rc_maker *maker, const char *other, const rc_doc *node,
-                            rc_doc **out, rc_error *err)
+/* Null when the other field is. */
+static rc_code make_product(rc_maker *maker, rc_field other, const rc_doc *node, rc_doc **out,
+                            rc_error *err)
 {
-    char name[64];
-    int64_t by = RC_NULL_INT, product;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(other, " "), other);
-    rc_field field = rc_field_find_name(name);
-    if (field == RC_FIELD_COUNT || rc_field_find(field)->type != RC_FIELD_TYPE_INT)
-        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a table multiplies by no field: %s", name);
-    by = rc_value_int(maker->cfg, field);
-    if (node->kind != RC_DOC_INT || !rc_mul(node->i, by, &product)) {
-        RC_TRY(rc_doc_new(maker->mem, RC_DOC_NULL, node->where, out, err));
-        return RC_OK;
-    }
+    int64_t product, by = rc_value_int(maker->cfg, other);
+    if (node->kind != RC_DOC_INT || !rc_mul(node->i, by, &product))
+        return rc_doc_new(maker->mem, RC_DOC_NULL, node->where, out, err);
     return make_int(maker, node->where, product, out, err);
 }
 
-/* #n: n zeros, then ones up to num_layers; null when num_layers is. */
+/* n zeros, then ones up to num_layers; null when num_layers is. */
 static rc_code make_dense_first(rc_maker *maker, int64_t n_dense, rc_where where, rc_doc **out,
                                 rc_error *err)
 {
@@ -88,7 +80,7 @@ static rc_code make_dense_first(rc_maker *maker, int64_t n_dense, rc_where where
     return RC_OK;
 }
 
-/* <$: the last n positions; Megatron counts those in front of the own one (transformer_config.py). */
+/* The last n positions; Megatron counts those in front of the own one (transformer_config.py). */
 static rc_code make_window(rc_maker *maker, const rc_doc *node, rc_doc **out, rc_error *err)
 {
     bool is_window = node->kind == RC_DOC_INT && node->i > 0;
@@ -102,15 +94,15 @@ static rc_code make_window(rc_maker *maker, const rc_doc *node, rc_doc **out, rc
     return RC_OK;
 }
 
-/* %WORD, `n` bytes of it: which items are that word. */
-static rc_code make_places(rc_maker *maker, const char *word, size_t n, const rc_doc *node,
-                           rc_doc **out, rc_error *err)
+/* Which items are that word. */
+static rc_code make_places(rc_maker *maker, const char *word, const rc_doc *node, rc_doc **out,
+                           rc_error *err)
 {
     size_t n_found = 0;
     RC_TRY(rc_doc_new(maker->mem, RC_DOC_LIST, node->where, out, err));
     for (const rc_doc *item = node->child; item; item = item->next) {
         rc_doc *place;
-        bool is_it = item->text && strncmp(item->text, word, n) == 0 && item->text[n] == '\0';
+        bool is_it = item->text && strcmp(item->text, word) == 0;
         n_found += is_it;
         RC_TRY(make_int(maker, item->where, is_it, &place, err));
         rc_doc_add(*out, NULL, RC_NOWHERE, place);
@@ -118,80 +110,105 @@ static rc_code make_places(rc_maker *maker, const char *word, size_t n, const rc
     return n_found ? RC_OK : rc_doc_new(maker->mem, RC_DOC_NULL, node->where, out, err);
 }
 
-/* The value behind the = of a setting, `n` bytes. */
-static rc_code make_value(rc_maker *maker, const char *text, size_t n, const rc_doc *node,
-                          rc_doc **out, rc_error *err)
+/* A value as a table writes it, in YAML. */
+static rc_code make_written(rc_maker *maker, const char *text, const rc_doc *node, rc_doc **out,
+                            rc_error *err)
 {
-    if (*text == '!')
-        return rc_maker_negate(maker, node, out, err);
-    if (*text == '<')
-        return make_window(maker, node, out, err);
-    if (*text == '%')
-        return make_places(maker, text + 1, n - 1, node, out, err);
-    if (*text == '$')
-        return make_product(maker, text + 2, node, out, err);
-    if (*text == '#') {
-        int64_t n_dense = text[1] == '$' ? node->i : text[1] - '0';
-        return make_dense_first(maker, n_dense, node->where, out, err);
-    }
     const char *word;
     rc_nodes nodes = {.mem = maker->mem};
     rc_doc map = {.kind = RC_DOC_MAP};
-    RC_TRY(rc_arena_printf(maker->mem, &word, err, "x=%.*s", (int)n, text));
+    RC_TRY(rc_arena_printf(maker->mem, &word, err, "x=%s", text));
     RC_TRY(rc_override_add(&nodes, &map, word, node->where, err));
     *out = map.child;
     (*out)->where = node->where;
     return RC_OK;
 }
 
-static rc_code apply_setting(rc_maker *maker, const char *word, size_t n, const rc_doc *node,
-                             rc_error *err)
+static rc_code make_value(rc_maker *maker, const rc_assign *at, const rc_doc *node,
+                          rc_doc **out, rc_error *err)
 {
-    char name[64];
-    size_t n_name = strcspn(word, "?=");
-    bool is_weak = word[n_name] == '?';
-    snprintf(name, sizeof name, "%.*s", (int)n_name, word);
-    rc_field field = rc_field_find_name(name);
-    if (field == RC_FIELD_COUNT)
-        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a table names no field: %s", word);
-    if (is_weak && maker->cfg->origin[field].kind != RC_FROM_DEFAULT)
-        return RC_OK;
-    const char *text = word + n_name + is_weak + 1;
-    if (*text == '$' && text[1] != '*')
-        return rc_maker_set(maker, field, node, node->key ? node->key : name, err);
-    rc_doc *value;
-    RC_TRY(make_value(maker, text, n - (size_t)(text - word), node, &value, err));
-    return rc_maker_set(maker, field, value, name, err);
-}
-
-/* @NAME: the rows of model_type NAME; `depth` bounds a ring of rows. */
-static rc_code apply_family(rc_maker *maker, const char *family, size_t n, const rc_doc *node,
-                            int depth, rc_error *err)
-{
-    rc_aliases rows = rc_aliases_find(RC_DIALECT_HF);
-    for (size_t i = 0; i < rows.n && depth < 8; i++) {
-        const rc_alias *row = &rows.at[i];
-        if (strcmp(row->name, "model_type") == 0 && strncmp(row->when, family, n) == 0 &&
-            row->when[n] == '\0')
-            return rc_maker_apply_settings(maker, row->settings, node, depth + 1, err);
+    switch (at->kind) {
+    case RC_ASSIGN_PRODUCT:
+        return make_product(maker, (rc_field)at->operand, node, out, err);
+    case RC_ASSIGN_DENSE_FIRST:
+        return make_dense_first(maker, at->operand, node->where, out, err);
+    case RC_ASSIGN_DENSE_FIRST_GIVEN:
+        return make_dense_first(maker, node->i, node->where, out, err);
+    case RC_ASSIGN_WINDOW:
+        return make_window(maker, node, out, err);
+    case RC_ASSIGN_PLACES:
+        return make_places(maker, at->text, node, out, err);
+    case RC_ASSIGN_VALUE:
+    case RC_ASSIGN_BRIDGE_VALUE:
+    case RC_ASSIGN_GIVEN:
+    case RC_ASSIGN_FAMILY:
+    case RC_ASSIGN_END:
+        break;
     }
-    return RC_FAIL(err, RC_E_BUG, RC_NOWHERE, "a table names no family: %s", family);
+    return make_written(maker, at->text, node, out, err);
 }
 
-rc_code rc_maker_apply_settings(rc_maker *maker, const char *settings, const rc_doc *node,
+static rc_code apply_one(rc_maker *maker, const rc_assign *at, const rc_doc *node,
+                         rc_error *err)
+{
+    const char *name = rc_field_find(at->field)->name;
+    if (at->is_weak && maker->cfg->origin[at->field].kind != RC_FROM_DEFAULT)
+        return RC_OK;
+    if (at->kind == RC_ASSIGN_GIVEN)
+        return rc_maker_set(maker, at->field, node, node->key ? node->key : name, err);
+    rc_doc *value;
+    RC_TRY(make_value(maker, at, node, &value, err));
+    return rc_maker_set(maker, at->field, value, name, err);
+}
+
+rc_code rc_maker_apply_settings(rc_maker *maker, const rc_assign *settings, const rc_doc *node,
                                 int depth, rc_error *err)
 {
     bool is_converted = maker->cfg->framework != RC_FRAMEWORK_MEGATRON_LM;
-    for (const char *word = settings; *word;) {
-        size_t n = strcspn(word, " ");
-        bool is_of_bridge = *word == '+';
-        if (*word == '@')
-            RC_TRY(apply_family(maker, word + 1, n - 1, node, depth, err));
-        else if (!is_of_bridge || (is_converted && node->kind != RC_DOC_NULL))
-            RC_TRY(apply_setting(maker, word + is_of_bridge, n - is_of_bridge, node, err));
-        word += n + strspn(word + n, " ");
+    if (depth > 8)
+        return RC_FAIL(err, RC_E_BUG, RC_NOWHERE,
+                       "families of hf.def name each other in a ring");
+    for (const rc_assign *at = settings; at->kind != RC_ASSIGN_END; at++) {
+        bool is_left =
+            at->kind == RC_ASSIGN_BRIDGE_VALUE && (!is_converted || node->kind == RC_DOC_NULL);
+        if (at->kind == RC_ASSIGN_FAMILY)
+            RC_TRY(rc_maker_apply_settings(maker, rc_family_settings((rc_family)at->operand),
+                                           node, depth + 1, err));
+        else if (!is_left)
+            RC_TRY(apply_one(maker, at, node, err));
     }
     return RC_OK;
+}
+
+rc_code rc_maker_apply_family(rc_maker *maker, rc_family family, const rc_doc *node,
+                              rc_error *err)
+{
+    return rc_maker_apply_settings(maker, rc_family_settings(family), node, 1, err);
+}
+
+bool rc_assigns_have(const rc_assign *list, rc_assign_kind kind)
+{
+    while (list->kind != RC_ASSIGN_END && list->kind != kind)
+        list++;
+    return list->kind == kind;
+}
+
+bool rc_assigns_field(const rc_assign *list, rc_field field)
+{
+    while (list->kind != RC_ASSIGN_END && list->field != field)
+        list++;
+    return list->kind != RC_ASSIGN_END;
+}
+
+bool rc_assigns_wait(const rc_assign *list)
+{
+    static const rc_assign_kind waiting[] = {RC_ASSIGN_PRODUCT, RC_ASSIGN_DENSE_FIRST,
+                                             RC_ASSIGN_DENSE_FIRST_GIVEN, RC_ASSIGN_WINDOW,
+                                             RC_ASSIGN_PLACES};
+    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
+        if (rc_assigns_have(list, waiting[i]))
+            return true;
+    return false;
 }
 
 rc_code rc_maker_apply(rc_maker *maker, rc_dialect dialect, const rc_alias *row,

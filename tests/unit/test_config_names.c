@@ -49,8 +49,10 @@ static void config_every_alias_sets_fields(void **state)
         try_alias(dialect, name, when);
 #include "defs/aliases.def"
 #undef RC_ALIAS
+#define RC_FAMILY(name, settings) try_alias("hf_config", "model_type", #name);
 #define RC_HF(name, when, settings) try_alias("hf_config", name, when);
 #include "defs/hf.def"
+#undef RC_FAMILY
 #undef RC_HF
 }
 
