@@ -36,18 +36,6 @@ static rc_code refuse(const rc_config *cfg, const rc_asked *asked, const rc_ask 
     return rc_ask_refuse(asked, row, "a layout", err);
 }
 
-static const rc_ask numbering = {"dist.use_tp_pp_dp_mapping", RC_ASK_IS("false"), NULL};
-
-static rc_code note_numbering(const rc_config *cfg, const rc_asked *asked, const rc_ask *row,
-                              const void *user, rc_error *err)
-{
-    bool *is_asked = *(bool *const *)user;
-    (void)err;
-    if (row && rc_ask_is_asked(cfg, asked, row))
-        *is_asked = true;
-    return RC_OK;
-}
-
 /* A default would stand in for what only the running job knows. */
 static rc_code refuse_late(const rc_config *cfg, rc_error *err)
 {
@@ -215,13 +203,6 @@ static rc_code make_rank_kinds(rc_arena *mem, rc_layout *layout, rc_error *err)
     return RC_OK;
 }
 
-static rc_code read_numbering(const rc_config *cfg, rc_parallel *sizes, rc_error *err)
-{
-    const rc_asks table = {&numbering, 1, sizeof numbering};
-    bool *is_asked = &sizes->is_stage_before_replica;
-    return rc_asks_walk_unknown(&table, cfg, note_numbering, (const void *)&is_asked, err);
-}
-
 /* Only the interleaved schedule has it, and the one without a pipeline (transformer_config.py, __post_init__). */
 static rc_code read_overlap(const rc_config *cfg, rc_layout *layout, rc_error *err)
 {
@@ -247,7 +228,6 @@ rc_code rc_layout_make(const rc_config *cfg, int64_t world_size, rc_arena *mem, 
     RC_TRY(RC_NEW(mem, out, 1, err));
     rc_layout *layout = *out;
     RC_TRY(rc_parallel_read(cfg, world_size, &layout->sizes, err));
-    RC_TRY(read_numbering(cfg, &layout->sizes, err));
     RC_TRY(rc_parallel_read_experts(cfg, &n_experts, err));
     RC_TRY(is_hybrid ? rc_hybrid_layers_read(cfg, n_experts, mem, &layers, err)
                      : rc_gpt_layers_read(cfg, n_experts, mem, &layers, err));

@@ -1,6 +1,8 @@
 /* layout/need.c — refuses a size that is none, and what does not divide. */
 #include "layout/need.h"
 
+#include "config/asks.h"
+
 #include <inttypes.h>
 
 rc_code rc_layout_need_size(const rc_config *cfg, rc_field field, int64_t if_null, int64_t *out,
@@ -36,4 +38,21 @@ rc_code rc_layout_refuse_pair(const rc_config *cfg, rc_field a, rc_field b, rc_e
         return RC_OK;
     return RC_FAIL(err, RC_E_INPUT, cfg->origin[b].where, "%s is not set together with %s",
                    rc_field_key(b), rc_field_key(a));
+}
+
+static rc_code note(const rc_config *cfg, const rc_asked *asked, const rc_ask *row,
+                    const void *user, rc_error *err)
+{
+    bool *out = *(bool *const *)user;
+    (void)err;
+    *out = *out || (row && rc_ask_is_asked(cfg, asked, row));
+    return RC_OK;
+}
+
+rc_code rc_layout_find_switch(const rc_config *cfg, const char *key, bool *out, rc_error *err)
+{
+    const rc_ask ask = {key, RC_ASK_IS("false"), ""};
+    const rc_asks table = {&ask, 1, sizeof ask};
+    *out = false;
+    return rc_asks_walk_unknown(&table, cfg, note, (const void *)&out, err);
 }

@@ -27,6 +27,11 @@ rc_code rc_layout_need_multiple(const rc_config *cfg, rc_field field, rc_share s
 RC_MUST_CHECK
 rc_code rc_layout_refuse_pair(const rc_config *cfg, rc_field a, rc_field b, rc_error *err);
 
+/* Is a switch on that is no field of ours? `key` as in graph_lacks.def.
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+rc_code rc_layout_find_switch(const rc_config *cfg, const char *key, bool *out, rc_error *err);
+
 static inline bool rc_layout_is_set(const rc_config *cfg, rc_field field)
 {
     return !cfg->origin[field].is_null;

@@ -120,6 +120,8 @@ rc_code rc_parallel_read(const rc_config *cfg, int64_t world_size, rc_parallel *
 {
     int64_t dense, experts;
     RC_TRY(read_sizes(cfg, out, err));
+    RC_TRY(rc_layout_find_switch(cfg, "dist.use_tp_pp_dp_mapping",
+                                 &out->is_stage_before_replica, err));
     RC_TRY(find_replicas(cfg, out, &dense, &experts, err));
     RC_TRY(rc_layout_need_size(cfg, RC_FIELD_world_size, 0, &out->world, err));
     if (world_size)
@@ -171,6 +173,21 @@ static rc_code need_groups(const rc_config *cfg, const rc_layout *layout, rc_err
     return RC_OK;
 }
 
+/* A batch that does not divide may be taken smaller (num_microbatches_calculator.py). */
+static rc_code divide_batch(const rc_config *cfg, int64_t global, int64_t n_samples,
+                            int64_t *out, rc_error *err)
+{
+    bool may_decrease;
+    RC_TRY(
+        rc_layout_find_switch(cfg, "train.decrease_batch_size_if_needed", &may_decrease, err));
+    *out = global / n_samples;
+    if (may_decrease && *out > 0)
+        return RC_OK;
+    return rc_layout_need_multiple(
+        cfg, RC_FIELD_global_batch_size,
+        (rc_share){global, n_samples, "micro_batch_size times the replicas of the model"}, err);
+}
+
 rc_code rc_parallel_read_batch(const rc_config *cfg, rc_layout *out, rc_error *err)
 {
     const rc_parallel *sizes = &out->sizes;
@@ -185,10 +202,6 @@ rc_code rc_parallel_read_batch(const rc_config *cfg, rc_layout *out, rc_error *e
         return RC_FAIL(err, RC_E_RANGE, cfg->origin[RC_FIELD_micro_batch_size].where,
                        "micro_batch_size times the replicas passes 2^63-1");
     RC_TRY(rc_layout_need_size(cfg, RC_FIELD_global_batch_size, n_samples, &global, err));
-    RC_TRY(rc_layout_need_multiple(
-        cfg, RC_FIELD_global_batch_size,
-        (rc_share){global, n_samples, "micro_batch_size times the replicas of the model"},
-        err));
-    out->n_micro_batches = global / n_samples;
+    RC_TRY(divide_batch(cfg, global, n_samples, &out->n_micro_batches, err));
     return sizes->is_interleaved ? need_groups(cfg, out, err) : RC_OK;
 }

@@ -1,6 +1,8 @@
 /* test_estimate.c — a rank of a Megatron job is the sum of its parts, and the parts are those of its graph. */
 #include "law.h"
 
+#include <recompute/estimate.h>
+
 #include "estimate/chunk.h"
 #include "estimate/state.h"
 
@@ -111,6 +113,55 @@ static void a_chunk_is_the_sum_of_its_segments(void **state)
                 }
 }
 
+/* ---- the pipeline ---- */
+
+/* Of the model with more settings, ended by NULL; long sequences outweigh the optimizer's step. */
+static const rc_estimate *estimate_of(const char *const *more, rc_arena *mem)
+{
+    law_model with = model;
+    rc_estimate *estimate;
+    rc_error err = {0};
+    size_t n = 0;
+    while (with.words[n])
+        n++;
+    with.words[n++] = "model.seq_length=16384";
+    for (; *more; more++)
+        with.words[n++] = *more;
+    const rc_estimate_request request = {.cfg = law_config(&with, "auto", mem),
+                                         .profile = RC_PROFILE_MEGATRON_TE};
+    law_check(rc_estimate_make(&request, mem, &estimate, &err), &err);
+    return estimate;
+}
+
+/* At their worst moment stages wait for as many backwards as the schedule says, the running one left out; a batch
+ * that no walk over its events would end is no heavier than a small one. */
+static void stages_hold_what_their_schedule_says(void **state)
+{
+    static const struct {
+        const char *more[6];
+        int64_t in_flight[4];
+    } cases[] = {
+        {{"train.global_batch_size=2"}, {0}},
+        {{"model.pipeline_model_parallel_size=4", "train.global_batch_size=64"}, {3, 2, 1, 0}},
+        {{"model.pipeline_model_parallel_size=4", "train.global_batch_size=2147483644"},
+         {3, 2, 1, 0}},
+        {{"model.pipeline_model_parallel_size=2", "train.global_batch_size=64",
+          "model.virtual_pipeline_model_parallel_size=3"},
+         {6, 4}},
+        {{"train.global_batch_size=64", "model.overlap_moe_expert_parallel_comm=true"}, {1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_arena *mem = rc_arena_open();
+        const rc_estimate *estimate = estimate_of(cases[i].more, mem);
+        for (int r = 0; r < estimate->n_ranks; r++) {
+            assert_int_not_equal(estimate->ranks[r].first.phase, RC_PHASE_STEP);
+            assert_int_equal(estimate->ranks[r].first.n_in_flight, cases[i].in_flight[r]);
+        }
+        rc_arena_close(mem);
+    }
+}
+
 /* ---- state ---- */
 
 /* Bytes of all weights of a chunk, by role, shared by so many ranks. */
@@ -182,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chunk_is_the_sum_of_its_segments),
+        cmocka_unit_test(stages_hold_what_their_schedule_says),
         cmocka_unit_test(state_is_shared_as_the_optimizer_shares_it),
         cmocka_unit_test(padding_is_counted),
     };

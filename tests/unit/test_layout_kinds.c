@@ -219,6 +219,9 @@ static const struct size_case {
     {LAYERS(4) STAGES(2) VIRTUAL(2) MICRO(1)
          GLOBAL(8) "model.microbatch_group_size_per_vp_stage=3",
      2, 1, 1, 1, 1, 1, 8, 3, false},
+    {LAYERS(4) MICRO(2)
+         GLOBAL(11) "data_parallel_size=2 train.decrease_batch_size_if_needed=true",
+     2, 2, 1, 1, 2, 1, 2, 1, true},
 };
 
 static void sizes_follow_from_those_that_are_set(void **state)

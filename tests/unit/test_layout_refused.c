@@ -60,6 +60,8 @@ static const struct refusal {
      "6 is no multiple of expert_model"},
     {LAYERS(4) EXPERT_PARALLEL(4), 2, RC_E_INPUT, "no experts"},
     {LAYERS(4) MICRO(3) GLOBAL(8), 3, RC_E_INPUT, "8 is no multiple of micro_batch_size"},
+    {LAYERS(4) MICRO(3) GLOBAL(2) "train.decrease_batch_size_if_needed=true", 3, RC_E_INPUT,
+     "2 is no multiple of micro_batch_size"},
     {LAYERS(4) MICRO(0), 2, RC_E_INPUT, "must be at least 1"},
     {LAYERS(8) STAGES(4) VIRTUAL(2) MICRO(1) GLOBAL(9) GROUP(3), 6, RC_E_INPUT, "from 4 to 9"},
     {LAYERS(8) STAGES(4) VIRTUAL(2) MICRO(1) GLOBAL(9) GROUP(10), 6, RC_E_INPUT, "from 4 to 9"},
