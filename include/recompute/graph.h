@@ -199,6 +199,8 @@ typedef struct rc_graph_request {
     /* of Transformer Engine, 100 times the first number and the second: 217 is 2.17; 0: new enough for all that
      * is known here */
     int te_version;
+    /* rows that this rank's experts receive, over the mean of all ranks; 0 is 1, as dealt out evenly */
+    double imbalance;
 } rc_graph_request;
 
 /**

@@ -79,6 +79,8 @@ typedef enum rc_comm_group {
     RC_GROUP_ETP,
     RC_GROUP_DP,
     RC_GROUP_PP,
+    /* ep and etp together: all ranks that share out the experts of a layer */
+    RC_GROUP_EP_ETP,
     RC_GROUP_COUNT
 } rc_comm_group;
 
@@ -127,6 +129,23 @@ RC_API const char *rc_comm_kind_name(rc_comm_kind kind);
  *   gather_columns    x [N,h/t]                              y [N,h]                 0
  *   scatter_rows      x [N,h] (in place)                     y [n,h]                 0
  *   all_to_all        x [n,h]                                y [m,h]                 0
+ *   multiply          x, z [n,h]                             y [n,h]                 0, 1
+ *   scale_rows        x [n,h], w [n]                         y [n,h]                 0, 1
+ *   gate              x [n,E]                                y [n,E]                 0
+ *   normalize_rows    x [n,k]                                y [n,k], sum [n]        0
+ *   topk              x [n,E]                                y [n,k], indices i64,   0
+ *                                                            [mask u8 [n,E]]
+ *   scatter_probs     x [n,k], indices i64 [n,k]             y [n,E]                 0
+ *   mask_probs        x [n,E]                                y [n,E], mask u8 [n,E]  0
+ *   fused_router      logits [n,E]                           y [n,E], scores f32,    0
+ *                                                            map u8 [n,E]
+ *   z_loss            logits [n,E] (in place)                y, lse [n]              0
+ *   aux_loss          probs [n,E] (in place), scores [n,E]   y, counts i64 [E],      0, 1
+ *                                                            loss [1]
+ *   permute           x [n,h], [order]                       y [m,h], [order]        0
+ *   permute_probs     x [n,E] or [m], [order]                y [m], [order]          0
+ *   unpermute         x [m,h], [order]                       y [n,h]                 0
+ *   weighted_activation  x [n,f] or [n,2f], w [n]            y [n,f]                 0, 1
  *   concat_heads      x [n,a,d], z [n,a,dr] or [n,dr]        y [n,a,d+dr]            0, 1
  *   resize_heads      x [n,a,d]                              y [n,a,dv]              0
  *   send              x [n,h]                                                        0

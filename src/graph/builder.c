@@ -211,6 +211,15 @@ static int build_overwrite_as(rc_builder *b, const char *part, int over, const c
     return add_tensor(b, part, tensor);
 }
 
+/* Nothing is kept of what is not there. */
+static uint32_t present(const int *operands, int n, uint32_t needs)
+{
+    for (int k = 0; k < n; k++)
+        if (operands[k] < 0)
+            needs &= ~(UINT32_C(1) << k);
+    return needs;
+}
+
 /* Operands read and written once, and the sums that keep every later one below 2^63. */
 static rc_code size_op(rc_builder *b, rc_op *op)
 {
@@ -279,6 +288,8 @@ int rc_build_op(rc_builder *b, const rc_op_parts *parts)
     op.is_in_place =
         op.n_in > 0 && op.n_out > 0 &&
         rc_graph_tensor(graph, op.in[0]).storage == rc_graph_tensor(graph, op.out[0]).storage;
+    op.needs_in = present(op.in, op.n_in, op.needs_in);
+    op.needs_out = present(op.out, op.n_out, op.needs_out);
     b->code = size_op(b, &op);
     if (b->code != RC_OK)
         return 0;
@@ -323,8 +334,7 @@ double rc_build_scaled_init_std(const rc_builder *b)
     return b->cfg->init_method_std / sqrt(2.0 * (double)b->cfg->num_layers);
 }
 
-/* "PART.SUFFIX" in the arena; names are kept by tensors, so they outlive the call. */
-static const char *join(rc_builder *b, const char *part, const char *suffix)
+const char *rc_build_name(rc_builder *b, const char *part, const char *suffix)
 {
     const char *name = "";
     if (b->code == RC_OK)
@@ -337,16 +347,17 @@ int rc_build_norm_of(rc_builder *b, const rc_norm_parts *parts)
     const char *part = parts->part;
     const bool is_rms = b->is_rms_norm, is_around_0 = b->cfg->layernorm_zero_centered_gamma;
     int bias = RC_ABSENT, mean = RC_ABSENT;
-    int w = rc_build_weight(b, join(b, part, "weight"), parts->weight_shape,
+    int w = rc_build_weight(b, rc_build_name(b, part, "weight"), parts->weight_shape,
                             is_around_0 ? RC_INIT_ZERO : RC_INIT_ONE, 0);
     if (!is_rms)
-        bias = rc_build_weight(b, join(b, part, "bias"), parts->weight_shape, RC_INIT_ZERO, 0);
+        bias = rc_build_weight(b, rc_build_name(b, part, "bias"), parts->weight_shape,
+                               RC_INIT_ZERO, 0);
     int y = rc_build_tensor(b, part, RC_TENSOR_ACTIVATION, b->graph->dtype, parts->out_shape);
     if (!is_rms)
-        mean = rc_build_tensor(b, join(b, part, "mean"), RC_TENSOR_STATS, RC_F32,
+        mean = rc_build_tensor(b, rc_build_name(b, part, "mean"), RC_TENSOR_STATS, RC_F32,
                                parts->stats_shape);
-    int rstd =
-        rc_build_tensor(b, join(b, part, "rstd"), RC_TENSOR_STATS, RC_F32, parts->stats_shape);
+    int rstd = rc_build_tensor(b, rc_build_name(b, part, "rstd"), RC_TENSOR_STATS, RC_F32,
+                               parts->stats_shape);
     rc_op_parts op = {.kind = is_rms ? RC_OP_rmsnorm : RC_OP_layernorm,
                       .part = part,
                       .attr = {.n = parts->n,
@@ -376,14 +387,14 @@ int rc_build_linear(rc_builder *b, const rc_linear_parts *parts)
 {
     rc_graph *graph = b->graph;
     double std = parts->init_std > 0 ? parts->init_std : b->cfg->init_method_std;
-    int w = rc_build_weight(b, join(b, parts->part, "weight"), parts->weight_shape,
+    int w = rc_build_weight(b, rc_build_name(b, parts->part, "weight"), parts->weight_shape,
                             RC_INIT_NORMAL, std);
     int bias = RC_ABSENT;
     if (parts->bias_shape)
-        bias = rc_build_weight(b, join(b, parts->part, "bias"), parts->bias_shape, RC_INIT_ZERO,
-                               0);
-    int y =
-        rc_build_tensor(b, parts->part, RC_TENSOR_ACTIVATION, graph->dtype, parts->out_shape);
+        bias = rc_build_weight(b, rc_build_name(b, parts->part, "bias"), parts->bias_shape,
+                               RC_INIT_ZERO, 0);
+    int y = rc_build_tensor(b, parts->part, RC_TENSOR_ACTIVATION,
+                            parts->is_f32 ? RC_F32 : graph->dtype, parts->out_shape);
     if (b->code != RC_OK)
         return 0;
     rc_op_parts op = {.kind = RC_OP_linear,
@@ -421,6 +432,14 @@ static int build_exchange(rc_builder *b, rc_op_kind kind, const char *part, int 
                       .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
     return y;
+}
+
+int rc_build_exchange(rc_builder *b, const rc_op_parts *parts, rc_comm_group group)
+{
+    rc_op_parts op = *parts;
+    op.attr.group = group;
+    rc_build_op(b, &op);
+    return op.out.at[0];
 }
 
 int rc_build_enter_tp_as(rc_builder *b, const char *part, int x, const char *shape)
@@ -494,7 +513,8 @@ static void keep_mask(rc_builder *b, const char *part, const char *shape, double
 {
     *mask = RC_ABSENT;
     if (!b->is_engine && p > 0)
-        *mask = rc_build_tensor(b, join(b, part, "mask"), RC_TENSOR_MASK, RC_U8, shape);
+        *mask =
+            rc_build_tensor(b, rc_build_name(b, part, "mask"), RC_TENSOR_MASK, RC_U8, shape);
 }
 
 int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residual, int bias)

@@ -45,6 +45,8 @@ int rc_build_block_end(rc_builder *b, int n_layers, int out);
 rc_tensor *rc_build_row(rc_builder *b, int tensor);
 rc_op *rc_build_op_row(rc_builder *b, int op);
 
+/* "PART.SUFFIX" in the arena; names are kept by tensors, so they outlive the call. */
+const char *rc_build_name(rc_builder *b, const char *part, const char *suffix);
 int rc_build_weight(rc_builder *b, const char *part, const char *shape, rc_init init,
                     double std);
 int rc_build_tensor(rc_builder *b, const char *part, rc_tensor_kind kind, rc_dtype dtype,
@@ -97,6 +99,8 @@ typedef struct rc_linear_parts {
     double init_std;
     /* rows of x; 0: N */
     int64_t n;
+    /* the output is float32 whatever the model's dtype */
+    bool is_f32;
     /* whose ranks sum the gradient of x */
     rc_comm_group grad_group;
 } rc_linear_parts;
@@ -113,6 +117,8 @@ int rc_build_gather_columns(rc_builder *b, const char *part, int x, const char *
 int rc_build_scatter_rows(rc_builder *b, const char *part, int x, const char *shape);
 /* As rc_build_enter_tp, of rows of another width. */
 int rc_build_enter_tp_as(rc_builder *b, const char *part, int x, const char *shape);
+/* Any exchange, from x to y over a group. */
+int rc_build_exchange(rc_builder *b, const rc_op_parts *parts, rc_comm_group group);
 /* The shape of that product: rows of all the group's tokens where they are told apart from a rank's. */
 const char *rc_build_product_shape(const rc_builder *b);
 /* Who sums the gradient of what such a linear reads: the gather's backward does where there is one. */
@@ -131,6 +137,15 @@ typedef struct rc_core_parts {
 int rc_build_core(rc_builder *b, const rc_core_parts *parts);
 /* Is it one kernel? Else scores and probabilities are tensors. */
 bool rc_build_has_fused_core(const rc_builder *b);
+/* What stands between the two projections of an MLP: rows of width f, out of x, which is twice as wide where the MLP is
+ * gated. With `weights` every row is weighed by a number. As one kernel where Megatron has it as one. */
+typedef struct rc_activation_parts {
+    const char *part;
+    int x, weights;
+    int64_t n, f;
+    const char *shape;
+} rc_activation_parts;
+int rc_build_activation(rc_builder *b, const rc_activation_parts *parts);
 /* residual + dropout(x + bias); `bias` may be RC_ABSENT. */
 int rc_build_bias_dropout_add(rc_builder *b, const char *part, int x, int residual, int bias);
 /* dropout of a whole tensor, by p; gives x itself when p is 0. */
@@ -140,6 +155,7 @@ int rc_build_dropout(rc_builder *b, const char *part, int x, double p);
 int rc_build_attention_branch(rc_builder *b, int x); /* norm, attention, bias-dropout-add */
 int rc_build_mla_branch(rc_builder *b, int x);       /* the same with latent attention */
 int rc_build_mlp_branch(rc_builder *b, int x);       /* norm, MLP, bias-dropout-add */
+int rc_build_moe_branch(rc_builder *b, int x);       /* norm, experts, bias-dropout-add */
 /* Of a kind that no graph has yet: fails; graph.c refuses such a chunk by name beforehand. */
 int rc_build_lacking(rc_builder *b, int x);
 /* Tokens embedded; *words is the tensor of the table. */

@@ -9,10 +9,11 @@
 #include "base/num.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* Far above any model, and low enough that a product of a few sizes and the kernels' constants
  * stays below 2^63. */
-static const int64_t most_of_a_size = (int64_t)1 << 40;
+static const int64_t most_of_a_size = (int64_t)1 << 40, most_choices = 1 << 16;
 
 static rc_code need_size(const rc_config *cfg, rc_field field, int64_t value, rc_error *err)
 {
@@ -149,8 +150,95 @@ static rc_code make_dims(const rc_config *cfg, rc_dims *dims, rc_error *err)
     return make_parallel_dims(cfg, dims, err);
 }
 
+/* ---- experts ---- */
+
+/* A size that is null is another; it is cut over ranks. */
+static rc_code make_cut(const rc_config *cfg, rc_field field, int64_t otherwise, int64_t ranks,
+                        int64_t *out, rc_error *err)
+{
+    const int64_t value = *(const rc_field_INT *)rc_config_value_at(cfg, field);
+    *out = value == RC_NULL_INT ? otherwise : value;
+    if (value != RC_NULL_INT)
+        RC_TRY(need_size(cfg, field, value, err));
+    return need_divides(cfg, field, *out, ranks, "the tensor-parallel size it is cut over",
+                        err);
+}
+
+static rc_code need_factor(const rc_config *cfg, rc_field field, double value, rc_error *err)
+{
+    if (isnan(value) || (value > 0 && value <= 1e6))
+        return RC_OK;
+    return RC_FAIL(err, RC_E_INPUT, cfg->origin[field].where,
+                   "%s is %g; it must be above 0 and at most 1000000", rc_field_key(field),
+                   value);
+}
+
+static rc_code need_rows(double rows, int64_t *out, rc_error *err)
+{
+    if (rows > (double)most_of_a_size)
+        return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
+                       "experts would read %.0f rows; choose smaller sizes", rows);
+    *out = (int64_t)ceil(rows);
+    return RC_OK;
+}
+
+/* How likely it is that one of a token's k experts is among this rank's, the first of E that are chosen by chance. */
+static double chance(const rc_dims *dims)
+{
+    double none = 1;
+    for (int64_t i = 0; i < dims->k; i++)
+        none *= (double)(dims->E - dims->el - i) / (double)(dims->E - i);
+    return 1 - fmax(none, 0);
+}
+
+/* Rows are as many as if tokens were dealt out evenly, times `imbalance`, and never more than there are; ranks that cut
+ * an expert read the same ones. source  megatron/core/transformer/moe/moe_utils.py, get_capacity;
+ * token_dispatcher.py, preprocess */
+static rc_code make_rows(const rc_config *cfg, double imbalance, rc_dims *dims, rc_error *err)
+{
+    const double k = (double)dims->k, E = (double)dims->E, n = (double)dims->n;
+    const double all = n * (double)(dims->ep * dims->et), el = (double)dims->el;
+    const double room = E * ceil(n * k / E * cfg->moe_expert_capacity_factor);
+    double sent = n * k, rows = fmin(sent * imbalance, n * (double)dims->ep * fmin(k, el));
+    if (!isnan(room)) {
+        const bool is_padded = cfg->moe_pad_expert_input_to_capacity;
+        sent = is_padded ? room : fmin(sent, room);
+        rows = is_padded ? room : fmin(rows, room);
+    }
+    RC_TRY(need_rows(sent, &dims->Q, err));
+    RC_TRY(need_rows(ceil(rows) * (double)dims->et, &dims->R, err));
+    return need_rows(fmin(all * chance(dims) * imbalance, all), &dims->U, err);
+}
+
+static rc_code make_expert_dims(const rc_config *cfg, double imbalance, rc_dims *dims,
+                                rc_error *err)
+{
+    if (dims->E == 0)
+        return RC_OK;
+    RC_TRY(need_size(cfg, RC_FIELD_num_moe_experts, dims->E, err));
+    RC_TRY(need_size(cfg, RC_FIELD_moe_router_topk, dims->k, err));
+    RC_TRY(need_size(cfg, RC_FIELD_expert_model_parallel_size, dims->ep, err));
+    RC_TRY(need_divides(cfg, RC_FIELD_num_moe_experts, dims->E, dims->ep,
+                        "expert_model_parallel_size", err));
+    if (dims->k > dims->E || dims->k > most_choices)
+        return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_moe_router_topk].where,
+                       "moe_router_topk is %" PRId64 ", and a token chooses from %" PRId64
+                       " experts, at most %" PRId64 " of them",
+                       dims->k, dims->E, most_choices);
+    dims->el = dims->E / dims->ep;
+    RC_TRY(make_cut(cfg, RC_FIELD_expert_tensor_parallel_size, dims->t, 1, &dims->et, err));
+    RC_TRY(make_cut(cfg, RC_FIELD_moe_ffn_hidden_size, dims->f, dims->et, &dims->fe, err));
+    RC_TRY(make_cut(cfg, RC_FIELD_moe_shared_expert_intermediate_size, 0, dims->t, &dims->fs,
+                    err));
+    RC_TRY(make_cut(cfg, RC_FIELD_moe_latent_size, dims->h, 1, &dims->hl, err));
+    RC_TRY(need_factor(cfg, RC_FIELD_moe_expert_capacity_factor,
+                       cfg->moe_expert_capacity_factor, err));
+    return make_rows(cfg, imbalance > 0 ? imbalance : 1, dims, err);
+}
+
 rc_code rc_dims_make(const rc_graph_request *request, rc_dims *dims, rc_error *err)
 {
     RC_TRY(make_dims(request->cfg, dims, err));
+    RC_TRY(make_expert_dims(request->cfg, request->imbalance, dims, err));
     return make_vocabulary(request->cfg, request->profile, request->n_words, dims, err);
 }

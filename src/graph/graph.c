@@ -34,8 +34,8 @@ static rc_code find_word(const rc_config *cfg, rc_field field, const char *typed
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i].word);
     }
     return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[field].where,
-                   "%s is %s; known here are: %s", rc_field_find(field)->name,
-                   typed ? typed : "null", list);
+                   "%s is %s; known here are: %s", rc_field_key(field), typed ? typed : "null",
+                   list);
 }
 
 static rc_code read_words(const rc_config *cfg, rc_builder *b, rc_error *err)
@@ -172,21 +172,38 @@ static rc_code refuse_lacking(const struct part *part, rc_error *err)
 }
 
 /* Sizes of a kind that the config does not have would be 0. */
-static rc_code need_kind(const rc_config *cfg, const rc_layer_kind *kind, rc_error *err)
+static rc_code need_mixer(const rc_config *cfg, rc_mixer mixer, rc_error *err)
 {
-    const bool is_latent = kind->mixer == RC_MIXER_mla;
-    if ((!is_latent && kind->mixer != RC_MIXER_attention) ||
-        is_latent == cfg->multi_latent_attention)
+    const bool is_latent = mixer == RC_MIXER_mla;
+    if ((!is_latent && mixer != RC_MIXER_attention) || is_latent == cfg->multi_latent_attention)
         return RC_OK;
     return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_multi_latent_attention].where,
                    "model.multi_latent_attention is %s, and a layer has %s",
-                   cfg->multi_latent_attention ? "true" : "false", mixers[kind->mixer].name);
+                   cfg->multi_latent_attention ? "true" : "false", mixers[mixer].name);
+}
+
+/* source  megatron/core/transformer/moe/moe_layer.py, MoELayer.forward; fusions/fused_bias_swiglu.py,
+ * weighted_bias_swiglu_impl */
+static rc_code need_experts(const rc_config *cfg, const rc_dims *dims, rc_error *err)
+{
+    if (dims->E == 0)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_num_moe_experts].where,
+                       "model.num_moe_experts says none, and a layer has %s",
+                       mlps[RC_MLP_moe].name);
+    if (dims->t > 1 && !dims->has_sequence_parallel)
+        return RC_FAIL(err, RC_E_INPUT, cfg->origin[RC_FIELD_sequence_parallel].where,
+                       "sequence_parallel is false; experts with tensor parallelism need it");
+    if (cfg->add_bias_linear)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_add_bias_linear].where,
+                       "add_bias_linear is true; experts have no biases here, set it to false");
+    return RC_OK;
 }
 
 /* The layers of a chunk, all of them in `L`. */
-static rc_code need_chunk(const rc_config *cfg, const rc_chunk *chunk, int64_t *L,
+static rc_code need_chunk(const rc_config *cfg, const rc_chunk *chunk, rc_dims *dims,
                           rc_error *err)
 {
+    int64_t *L = &dims->L;
     *L = 0;
     for (int i = 0; i < chunk->n_runs; i++) {
         const rc_layer_run *run = &chunk->runs[i];
@@ -197,13 +214,34 @@ static rc_code need_chunk(const rc_config *cfg, const rc_chunk *chunk, int64_t *
                            mixers[run->kind.mixer].name, mlps[run->kind.mlp].name);
         RC_TRY(refuse_lacking(&mixers[run->kind.mixer], err));
         RC_TRY(refuse_lacking(&mlps[run->kind.mlp], err));
-        RC_TRY(need_kind(cfg, &run->kind, err));
+        RC_TRY(need_mixer(cfg, run->kind.mixer, err));
+        if (run->kind.mlp == RC_MLP_moe)
+            RC_TRY(need_experts(cfg, dims, err));
         *L += run->n_layers;
     }
     if (*L > RC_MOST_LAYERS)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
                        "a chunk has %" PRId64 " layers; at most %d can be built", *L,
                        RC_MOST_LAYERS);
+    return RC_OK;
+}
+
+/* All of the model. Where layers may differ the layout says how. */
+static rc_code make_whole(const rc_config *cfg, rc_arena *mem, rc_chunk *out, rc_error *err)
+{
+    rc_layer_run *all;
+    rc_layout *layout;
+    *out = (rc_chunk){.n_runs = 1, .has_embedding = true, .has_loss = true};
+    if (cfg->num_moe_experts != RC_NULL_INT && cfg->num_moe_experts > 0) {
+        RC_TRY(rc_layout_make(cfg, 0, mem, &layout, err));
+        out->runs = layout->runs;
+        out->n_runs = layout->n_runs;
+        return RC_OK;
+    }
+    RC_TRY(RC_NEW(mem, &all, 1, err));
+    all->kind.mixer = cfg->multi_latent_attention ? RC_MIXER_mla : RC_MIXER_attention;
+    all->n_layers = (int)cfg->num_layers;
+    out->runs = all;
     return RC_OK;
 }
 
@@ -250,12 +288,12 @@ rc_code rc_graph_make(const rc_graph_request *request, rc_arena *mem, rc_graph *
                     .te_version = request->te_version > 0 ? request->te_version : INT_MAX,
                     .is_engine = request->profile == RC_PROFILE_ENGINE};
     RC_TRY(open_builder(request, &b));
-    const rc_layer_run all = {
-        {.mixer = cfg->multi_latent_attention ? RC_MIXER_mla : RC_MIXER_attention},
-        .n_layers = (int)graph->dims.L};
-    const rc_chunk whole = {.runs = &all, .n_runs = 1, .has_embedding = true, .has_loss = true};
-    const rc_chunk *chunk = request->chunk ? request->chunk : &whole;
-    RC_TRY(need_chunk(cfg, chunk, &graph->dims.L, err));
+    rc_chunk whole;
+    const rc_chunk *chunk = request->chunk;
+    if (!chunk)
+        RC_TRY(make_whole(cfg, mem, &whole, err));
+    chunk = chunk ? chunk : &whole;
+    RC_TRY(need_chunk(cfg, chunk, &graph->dims, err));
     graph->first_layer = chunk->first_layer;
     RC_TRY(build_chunk(&b, chunk));
     return rc_graph_verify(graph, err);

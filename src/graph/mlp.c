@@ -6,23 +6,6 @@
  */
 #include "graph/builder.h"
 
-static int build_activation(rc_builder *b, int x)
-{
-    rc_graph *graph = b->graph;
-    int y =
-        rc_build_tensor(b, "mlp.activation", RC_TENSOR_ACTIVATION, graph->dtype, "[N, f/t]");
-    rc_op_parts op = {.kind = RC_OP_activation,
-                      .part = "mlp.activation",
-                      .attr = {.n = graph->dims.N,
-                               .f = graph->dims.f / graph->dims.t,
-                               .act = b->act,
-                               .is_gated = b->cfg->gated_linear_unit},
-                      .in = RC_OPERANDS(x),
-                      .out = RC_OPERANDS(y)};
-    rc_build_op(b, &op);
-    return y;
-}
-
 int rc_build_mlp_branch(rc_builder *b, int x)
 {
     const rc_config *cfg = b->cfg;
@@ -43,7 +26,13 @@ int rc_build_mlp_branch(rc_builder *b, int x)
                               .bias_shape = cfg->add_bias_linear ? bias_shape : NULL,
                               .out_shape = cfg->gated_linear_unit ? "[N, 2f/t]" : "[N, f/t]",
                               .grad_group = rc_build_grad_group(b)});
-    int act = build_activation(b, fc1);
+    const rc_dims *dims = &b->graph->dims;
+    int act = rc_build_activation(b, &(rc_activation_parts){.part = "mlp.activation",
+                                                            .x = fc1,
+                                                            .weights = RC_ABSENT,
+                                                            .n = dims->N,
+                                                            .f = dims->f / dims->t,
+                                                            .shape = "[N, f/t]"});
     int bias = cfg->add_bias_linear
                    ? rc_build_weight(b, "mlp.linear_fc2.bias", "[h]", RC_INIT_ZERO, 0)
                    : RC_ABSENT;

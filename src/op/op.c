@@ -24,7 +24,7 @@ const char *rc_dtype_name(rc_dtype dtype)
 }
 
 static const char *const group_names[RC_GROUP_COUNT] = {"none", "tp", "cp", "ep",
-                                                        "etp",  "dp", "pp"};
+                                                        "etp",  "dp", "pp", "ep-etp"};
 static const char *const comm_names[RC_COMM_COUNT] = {
     "none", "all-reduce", "all-gather", "reduce-scatter", "send", "receive", "all-to-all"};
 

@@ -37,7 +37,7 @@ static rc_code compare(rc_arena *mem, rc_error *err)
     size_t n_room = 0;
     RC_TRY(rc_inputs_read(words, sizeof words / sizeof words[0], mem, &inputs, err));
     RC_TRY(rc_config_make(inputs.at, inputs.n, mem, &cfg, err));
-    rc_graph_request request = {cfg, RC_PROFILE_ENGINE, 0, NULL, 0};
+    rc_graph_request request = {cfg, RC_PROFILE_ENGINE, 0, NULL, 0, 0};
     RC_TRY(rc_graph_make(&request, mem, &graph, err));
     for (size_t i = 0; i < 3; i++) {
         RC_TRY(RC_GROW(mem, &bytes, i, &n_room, i + 1, err));
