@@ -132,10 +132,22 @@ static bool is_before(const rc_doc *row, const char *date)
     return own && own->text && strcmp(own->text, date) < 0;
 }
 
+/* "B200 (8 x, one node)" is b200; NULL where it is none that is known. */
+static const rc_gpu *gpu_of(const rc_doc *run)
+{
+    static const char *const names[][2] = {{"A100", "a100-80gb"}, {"GB300", "gb300"},
+                                           {"GB200", "gb200"},    {"B300", "b300"},
+                                           {"B200", "b200"},      {"H200", "h200"}};
+    const rc_doc *gpu = rc_doc_find(run, "gpu");
+    for (size_t i = 0; gpu && gpu->text && i < sizeof names / sizeof *names; i++)
+        if (strncmp(gpu->text, names[i][0], strlen(names[i][0])) == 0)
+            return rc_gpu_find(names[i][1]);
+    return NULL;
+}
+
 static rc_code predict(const rc_doc *row, rc_arena *mem, rc_estimate **estimate, rc_error *err)
 {
     const rc_doc *model = rc_doc_find(row, "model"), *run = rc_doc_find(row, "run");
-    const rc_doc *gpu = rc_doc_find(run, "gpu");
     words w = {.mem = mem};
     rc_doc *doc;
     rc_config *cfg;
@@ -144,13 +156,13 @@ static rc_code predict(const rc_doc *row, rc_arena *mem, rc_estimate **estimate,
     add_special(&w, model, run);
     RC_TRY(rc_override_read(w.at, w.n, mem, &doc, err));
     RC_TRY(rc_config_make(&(rc_input){doc, RC_FROM_OVERRIDE}, 1, mem, &cfg, err));
-    const rc_estimate_request request = {
-        .cfg = cfg,
-        .profile = is_text(run, "transformer_impl", "local") ? RC_PROFILE_MEGATRON_LOCAL
-                                                             : RC_PROFILE_MEGATRON_TE,
-        .world_size = int_at(run, "world_size"),
-        .te_version = is_before(row, "2026-08-04") ? 217 : 0,
-        .sm = gpu && gpu->text && strncmp(gpu->text, "A100", 4) == 0 ? 8 : 9};
+    const rc_estimate_request request = {.cfg = cfg,
+                                         .profile = is_text(run, "transformer_impl", "local")
+                                                        ? RC_PROFILE_MEGATRON_LOCAL
+                                                        : RC_PROFILE_MEGATRON_TE,
+                                         .world_size = int_at(run, "world_size"),
+                                         .te_version = is_before(row, "2026-08-04") ? 217 : 0,
+                                         .gpu = gpu_of(run)};
     RC_TRY(rc_estimate_make(&request, mem, estimate, err));
     if ((*estimate)->n_lacks > 0)
         return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE, "%s: %s", (*estimate)->lacks[0].key,
@@ -185,6 +197,17 @@ static const char *kind_of(const rc_doc *row, rc_arena *mem)
     return kind;
 }
 
+/* For people: the time of a step is no claim of the estimate. */
+static void print_time(const rc_doc *row, const rc_estimate *estimate)
+{
+    const rc_doc *ms = rc_doc_find_path(row, "measured.step_time_ms");
+    if (ms && ms->kind != RC_DOC_NULL)
+        printf("; step %.0f ms, of the model %.0f\n", ms->f,
+               1e3 * (estimate->step_seconds + estimate->replay_seconds));
+    else
+        putchar('\n');
+}
+
 static double compare(const rc_doc *row, bool is_whole)
 {
     const double gib = 1024.0 * 1024 * 1024;
@@ -199,8 +222,9 @@ static double compare(const rc_doc *row, bool is_whole)
     } else {
         const double bytes = (double)predicted_bytes(row, estimate);
         error = bytes / measured->f - 1;
-        printf("%-60s %8.3f GiB, predicted %8.3f: %+.2f %%\n", id, measured->f / gib,
-               bytes / gib, 100 * error);
+        printf("%-60s %8.3f GiB, predicted %8.3f: %+.2f %%", id, measured->f / gib, bytes / gib,
+               100 * error);
+        print_time(row, estimate);
         if (is_whole)
             rc_estimate_print(estimate, stdout);
     }

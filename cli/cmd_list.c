@@ -191,6 +191,7 @@ static const list_row lists[] = {
     {"components", "what the memory of a rank of a Megatron job is made of",
      rc_components_table},
     {"diagnoses", "the decision table of `recompute diagnose`", rc_diagnosis_table},
+    {"efficiencies", "what of a GPU's peak a kernel reaches", rc_efficiencies_table},
     {"fates", "what training does with every setting of Bridge and Megatron-LM",
      rc_fates_table},
     {"fields", "every setting: its key, type, default, Megatron-LM flag", list_fields},

@@ -8,8 +8,6 @@
 
 #include "base/num.h"
 
-#include <recompute/estimate.h>
-
 #include <inttypes.h>
 #include <string.h>
 
@@ -99,24 +97,29 @@ static rc_profile profile_of(const rc_config *cfg)
     return is_local ? RC_PROFILE_MEGATRON_LOCAL : RC_PROFILE_MEGATRON_TE;
 }
 
+rc_code rc_job_request_read(const rc_args *args, rc_arena *mem, rc_estimate_request *request,
+                            int64_t *room, rc_error *err)
+{
+    rc_config *cfg;
+    *request = (rc_estimate_request){0};
+    RC_TRY(find_te_version(args, &request->te_version, err));
+    RC_TRY(find_room(args, &request->gpu, room, err));
+    RC_TRY(rc_model_read_config(args, mem, &cfg, err));
+    rc_model_note_passed_over(cfg);
+    request->cfg = cfg;
+    request->profile = profile_of(cfg);
+    return RC_OK;
+}
+
 rc_code rc_estimate_job(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
 {
     const char *dump = rc_args_find(args, "--dump");
     rc_report report = {.n = 0};
-    const rc_gpu *gpu;
-    rc_config *cfg;
+    rc_estimate_request request;
     rc_estimate *estimate;
     rc_table *answer;
     int64_t room;
-    int te_version;
-    RC_TRY(find_te_version(args, &te_version, err));
-    RC_TRY(find_room(args, &gpu, &room, err));
-    RC_TRY(rc_model_read_config(args, mem, &cfg, err));
-    rc_model_note_passed_over(cfg);
-    const rc_estimate_request request = {.cfg = cfg,
-                                         .profile = profile_of(cfg),
-                                         .sm = gpu ? gpu->sm : 0,
-                                         .te_version = te_version};
+    RC_TRY(rc_job_request_read(args, mem, &request, &room, err));
     RC_TRY(rc_estimate_make(&request, mem, &estimate, err));
     if (rc_dump_wants(dump, "layout"))
         rc_layout_print(estimate->layout, stdout);

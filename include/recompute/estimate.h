@@ -32,6 +32,17 @@ typedef struct rc_component_facts {
 /* A row of components.def; `component` is below RC_COMPONENT_COUNT. */
 RC_API const rc_component_facts *rc_component_find(rc_component component);
 
+/* A GPU: a row of gpus.def. */
+typedef struct rc_gpu {
+    const char *name;
+    /* first number of the compute capability; 0: not NVIDIA's */
+    int sm;
+    /* as PyTorch sees it */
+    int64_t memory_bytes;
+    /* a second: of dense products in 16 bits; bytes of its memory, and to other GPUs of a node, one way */
+    double flops, memory_rate, link_rate;
+} rc_gpu;
+
 typedef enum rc_phase { RC_PHASE_FORWARD, RC_PHASE_BACKWARD, RC_PHASE_STEP } rc_phase;
 /* "forward", "backward", "optimizer step" */
 RC_API const char *rc_phase_name(rc_phase phase);
@@ -53,6 +64,8 @@ typedef struct rc_estimate_rank {
     rc_rank rank;
     int64_t n_ranks;
     int64_t n_parameters;
+    /* of one micro-batch: forward and backward without recompute, and what is replayed */
+    double micro_seconds, replay_seconds;
     /* the most that is held in the first step, when there are no moments before the update, and in a later one */
     rc_held first, later;
 } rc_estimate_rank;
@@ -68,11 +81,16 @@ typedef struct rc_estimate {
     const rc_layout *layout;
     rc_profile profile;
     rc_setting setting;
+    /* bit per rc_label: a layer of the job has what it covers */
+    uint32_t acting;
     /* [n_ranks] kinds of rank, in the order of the layout */
     rc_estimate_rank *ranks;
     int n_ranks;
     /* the one that holds most in a later step */
     int hottest;
+    /* Of a step, as the slowest rank has it: without recompute, and what it adds. An order of settings, not a promise
+     * (efficiencies.def). */
+    double step_seconds, replay_seconds;
     /* what is asked for and not counted */
     rc_estimate_lack *lacks;
     int n_lacks;
@@ -88,8 +106,8 @@ typedef struct rc_estimate_request {
     int64_t world_size;
     /* instead of the config's; NULL: the config's */
     const rc_setting *setting;
-    /* first number of the GPU's compute capability, for the libraries' workspaces; 0: 9, Hopper */
-    int sm;
+    /* on which the libraries' workspaces depend, and what everything takes; NULL: an H100 */
+    const rc_gpu *gpu;
     /* of Transformer Engine, as in rc_graph_request */
     int te_version;
 } rc_estimate_request;
@@ -115,15 +133,6 @@ RC_MUST_CHECK
 RC_API rc_code rc_estimate_report(const rc_estimate *estimate, rc_arena *mem, rc_report *report,
                                   rc_error *err);
 
-/* A GPU: a row of gpus.def. */
-typedef struct rc_gpu {
-    const char *name, *help;
-    /* first number of the compute capability; 0: not NVIDIA's */
-    int sm;
-    /* as PyTorch sees it */
-    int64_t memory_bytes;
-} rc_gpu;
-
 /* The GPU of a name, in any case; NULL where there is none. */
 RC_API const rc_gpu *rc_gpu_find(const char *name);
 /* What is left for a job's allocator of a GPU's memory: without the allowances (allowances.def). */
@@ -133,14 +142,70 @@ typedef enum rc_fit { RC_FIT_YES, RC_FIT_NO, RC_FIT_UNKNOWN } rc_fit;
 /* Does the hottest rank fit into so many bytes of the allocator? Unknown where something is not counted. */
 RC_API rc_fit rc_estimate_judge(const rc_estimate *estimate, int64_t room_bytes);
 
-/* The rows of gpus.def and of allowances.def, for `recompute list`.
+/* One recompute setting of a job. */
+typedef struct rc_choice {
+    rc_setting setting;
+    /* of the hottest rank, in a later step */
+    int64_t peak_bytes;
+    int64_t stage;
+    /* what it adds to a step, as a share of the step without recompute */
+    double added_share;
+    bool is_fitting;
+    /* no other holds less and adds less */
+    bool is_front;
+} rc_choice;
+
+/* Every setting that Megatron can express for a job: each set of the labels that act, full uniform and full block for
+ * every number of layers of a chunk. */
+typedef struct rc_choices {
+    /* cheapest first, by what it adds, then by peak */
+    rc_choice *at;
+    int n;
+    int64_t room_bytes;
+    /* the cheapest that fits, or -1; the one that holds least; the one without recompute */
+    int best, smallest, control;
+    /* of the job without recompute: what is not modelled */
+    const rc_estimate *without;
+} rc_choices;
+
+/**
+ * Prices them all, so that the cheapest that fits is an optimum; the proof is their number.
  *
- * gives   *out  a row per GPU, or allowance
+ * takes   request     its setting is left aside
+ *         room_bytes  that a rank's allocator may hand out; 0: no limit
+ * gives   *out        cheapest first
+ * errors  as rc_estimate_make
+ * cost    one graph for each stretch of layers, and a schedule of each under every setting
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_choices_make(const rc_estimate_request *request, int64_t room_bytes,
+                               rc_arena *mem, rc_choices **out, rc_error *err);
+/* For people and programs.
+ *
+ * gives   *out  a row per setting
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_choices_table(const rc_choices *choices, rc_arena *mem, rc_table **out,
+                                rc_error *err);
+
+/* The rows of gpus.def, of allowances.def and of efficiencies.def, for `recompute list`.
+ *
+ * gives   *out  a row per GPU, allowance or efficiency
  * errors  RC_E_MEMORY */
 RC_MUST_CHECK
 RC_API rc_code rc_gpus_table(rc_arena *mem, rc_table **out, rc_error *err);
 RC_MUST_CHECK
+RC_API rc_code rc_efficiencies_table(rc_arena *mem, rc_table **out, rc_error *err);
+RC_MUST_CHECK
 RC_API rc_code rc_allowances_table(rc_arena *mem, rc_table **out, rc_error *err);
+
+/* What is asked for and not counted.
+ *
+ * gives   *out  a row per setting
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_estimate_lacks_table(const rc_estimate *estimate, rc_arena *mem,
+                                       rc_table **out, rc_error *err);
 
 /* The rows of components.def, for `recompute list`.
  *

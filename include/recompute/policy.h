@@ -48,6 +48,9 @@ RC_API bool rc_setting_parse(const char *name, rc_setting *out);
 /* The setting as Bridge overrides: "model.recompute_granularity=full ...". Returns buf. */
 RC_API const char *rc_setting_overrides(const rc_setting *setting, char buf[400]);
 
+/* The setting as arguments of Megatron-LM: "--recompute-granularity full ..."; "" of none. Returns buf. */
+RC_API const char *rc_setting_flags(const rc_setting *setting, char buf[400]);
+
 /* What becomes of a tensor between forward and backward. Offloading and sharding over a group would be
  * further fates. */
 typedef enum rc_tensor_fate_kind {

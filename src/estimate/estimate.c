@@ -6,11 +6,11 @@
  */
 #include "estimate/lacks.h"
 #include "estimate/rank.h"
+#include "estimate/seconds.h"
+#include "estimate/store.h"
 #include "estimate/workspace.h"
 
 #include <string.h>
-
-enum { HOPPER = 9 };
 
 static const char *const phase_names[] = {"forward", "backward", "optimizer step"};
 
@@ -31,7 +31,7 @@ typedef struct builder {
     const rc_config *cfg;
     rc_estimate *estimate;
     rc_segments segments;
-    int sm;
+    const rc_gpu *gpu;
     /* [n_chunks] in the layout's order */
     rc_chunk_cost *chunks;
     rc_arena *mem;
@@ -82,6 +82,11 @@ static rc_code price_rank(builder *b, rc_estimate_rank *rank)
         own[vp] = b->chunks[vp * sizes->pp + rank->rank.pp];
     rc_state_count(&request, &b->segments, own, (int)sizes->vp, &state);
     rank->n_parameters = state.n_parameters;
+    for (int64_t vp = 0; vp < sizes->vp; vp++) {
+        const rc_seconds seconds = rc_chunk_seconds(&b->segments, &own[vp], b->gpu);
+        rank->micro_seconds += seconds.fwd + seconds.bwd;
+        rank->replay_seconds += seconds.replay;
+    }
     int64_t stand_ins;
     RC_TRY(rc_stand_ins_count(&b->segments, own, (int)sizes->vp, b->mem, &stand_ins, b->err));
     const rc_rank_parts parts = {
@@ -90,7 +95,7 @@ static rc_code price_rank(builder *b, rc_estimate_rank *rank)
         .chunks = own,
         .state = &state,
         .stand_in_bytes = stand_ins,
-        .workspace_bytes = rc_workspace_bytes(&b->segments, own, (int)sizes->vp, b->sm)};
+        .workspace_bytes = rc_workspace_bytes(&b->segments, own, (int)sizes->vp, b->gpu->sm)};
     return rc_rank_price(&parts, rank, b->mem, b->err);
 }
 
@@ -110,31 +115,86 @@ static rc_code price_ranks(builder *b)
     return RC_OK;
 }
 
-rc_code rc_estimate_make(const rc_estimate_request *request, rc_arena *mem, rc_estimate **out,
-                         rc_error *err)
+/* The slowest stage sets the pace; at both ends of a step the others wait for it, less where stages are interleaved.
+ * The update reads and writes all state once. source  Narayanan et al. 2021, section 2.2 (the bubble) */
+static void time_step(builder *b)
+{
+    rc_estimate *estimate = b->estimate;
+    const rc_parallel *sizes = &estimate->layout->sizes;
+    const int64_t m = estimate->layout->n_micro_batches;
+    const double n_micro =
+        (double)(m > 0 ? m : 1) + (double)(sizes->pp - 1) / (double)sizes->vp;
+    double slowest = 0, slowest_all = 0, state = 0;
+    for (int i = 0; i < estimate->n_ranks; i++) {
+        const rc_estimate_rank *rank = &estimate->ranks[i];
+        const double all = rank->micro_seconds + rank->replay_seconds;
+        double bytes = 0;
+        for (int k = RC_COMPONENT_weights; k <= RC_COMPONENT_moments; k++)
+            bytes += (double)rank->later.of[k];
+        slowest = rank->micro_seconds > slowest ? rank->micro_seconds : slowest;
+        slowest_all = all > slowest_all ? all : slowest_all;
+        state = bytes > state ? bytes : state;
+    }
+    estimate->step_seconds = n_micro * slowest + 2 * state / b->gpu->memory_rate;
+    estimate->replay_seconds = n_micro * (slowest_all - slowest);
+}
+
+/* Labels that some layer has. */
+static uint32_t find_acting(const rc_segments *segments)
+{
+    uint32_t acting = 0;
+    for (int i = 0; i < segments->n; i++)
+        for (int label = 0; label < RC_LABEL_COUNT; label++)
+            if (rc_graph_count_regions(segments->at[i].graph, (rc_label)label) > 0)
+                acting |= 1u << label;
+    return acting;
+}
+
+rc_code rc_estimate_store_open(const rc_estimate_request *request, rc_arena *mem,
+                               rc_estimate_store *out, rc_error *err)
+{
+    rc_layout *layout;
+    *out = (rc_estimate_store){.graphs = {.mem = mem}};
+    RC_TRY(rc_layout_make(request->cfg, request->world_size, mem, &layout, err));
+    out->layout = layout;
+    return RC_OK;
+}
+
+rc_code rc_estimate_make_in(rc_estimate_store *store, const rc_estimate_request *request,
+                            rc_arena *mem, rc_estimate **out, rc_error *err)
 {
     static const rc_setting none = {.granularity = RC_GRANULARITY_NONE};
-    rc_layout *layout;
     RC_TRY(RC_NEW(mem, out, 1, err));
     rc_estimate *estimate = *out;
     if (request->setting)
         estimate->setting = *request->setting;
     else
         RC_TRY(rc_setting_make(request->cfg, &estimate->setting, err));
-    RC_TRY(rc_layout_make(request->cfg, request->world_size, mem, &layout, err));
-    estimate->layout = layout;
+    estimate->layout = store->layout;
     estimate->profile = request->profile;
     builder b = {.cfg = request->cfg,
                  .estimate = estimate,
-                 .sm = request->sm > 0 ? request->sm : HOPPER,
+                 .gpu = request->gpu ? request->gpu : rc_gpu_find("h100-80gb"),
                  .segments = {.cfg = request->cfg,
                               .profile = request->profile,
-                              .te_version = request->te_version},
+                              .te_version = request->te_version,
+                              .graphs = &store->graphs},
                  .mem = mem,
                  .err = err};
     b.segments.setting =
         estimate->setting.granularity == RC_GRANULARITY_FULL ? &none : &estimate->setting;
     RC_TRY(rc_estimate_find_lacks(request->cfg, estimate, mem, err));
     RC_TRY(price_chunks(&b));
-    return price_ranks(&b);
+    RC_TRY(price_ranks(&b));
+    estimate->acting = find_acting(&b.segments);
+    time_step(&b);
+    return RC_OK;
+}
+
+rc_code rc_estimate_make(const rc_estimate_request *request, rc_arena *mem, rc_estimate **out,
+                         rc_error *err)
+{
+    rc_estimate_store store;
+    RC_TRY(rc_estimate_store_open(request, mem, &store, err));
+    return rc_estimate_make_in(&store, request, mem, out, err);
 }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 static const rc_gpu gpus[] = {
-#define RC_GPU(name, sm, gib, help) {name, help, sm, (int64_t)(gib * 1024.0 * 1024.0 * 1024.0)},
+#define RC_GPU(name, sm, gib, tflops, gbs, link)                                               \
+    {name, sm, (int64_t)(gib * 1024.0 * 1024.0 * 1024.0), tflops * 1e12, gbs * 1e9, link * 1e9},
 #include "defs/gpus.def"
 #undef RC_GPU
 };
@@ -56,8 +57,10 @@ rc_code rc_gpus_table(rc_arena *mem, rc_table **out, rc_error *err)
     static const rc_column columns[] = {{"gpu", NULL, RC_UNIT_TEXT},
                                         {"memory", NULL, RC_UNIT_BYTES},
                                         {"room", "room for a job's allocator", RC_UNIT_BYTES},
-                                        {"about", NULL, RC_UNIT_TEXT}};
-    RC_TRY(rc_table_make(mem, "gpus", "GPUs, for recompute estimate --gpu NAME", columns, 4,
+                                        {"flops", "FLOP/s, 16 bits", RC_UNIT_FLOPS},
+                                        {"memory_rate", "memory, a second", RC_UNIT_BYTES},
+                                        {"link_rate", "link, a second", RC_UNIT_BYTES}};
+    RC_TRY(rc_table_make(mem, "gpus", "GPUs, for recompute estimate --gpu NAME", columns, 6,
                          out, err));
     for (int i = 0; i < N_GPUS; i++) {
         rc_cell *row;
@@ -65,7 +68,9 @@ rc_code rc_gpus_table(rc_arena *mem, rc_table **out, rc_error *err)
         row[0] = rc_cell_text(gpus[i].name);
         row[1] = rc_cell_int(gpus[i].memory_bytes);
         row[2] = rc_cell_int(rc_gpu_room(gpus[i].memory_bytes));
-        row[3] = rc_cell_text(gpus[i].help);
+        row[3] = rc_cell_int((int64_t)gpus[i].flops);
+        row[4] = rc_cell_int((int64_t)gpus[i].memory_rate);
+        row[5] = rc_cell_int((int64_t)gpus[i].link_rate);
     }
     return RC_OK;
 }

@@ -18,13 +18,12 @@
 /* source  PyTorch c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize: sizes are counted rounded up to it */
 enum { ALLOCATOR_ROUND = 512 };
 
-static bool is_same(const rc_segment *segment, const rc_chunk *chunk, bool is_full)
+static bool is_same_chunk(const rc_chunk *a, const rc_chunk *b)
 {
-    const rc_chunk *own = &segment->chunk;
-    return segment->is_full == is_full && own->has_embedding == chunk->has_embedding &&
-           own->has_loss == chunk->has_loss && own->n_runs == chunk->n_runs &&
-           (chunk->n_runs == 0 ||
-            memcmp(own->runs, chunk->runs, (size_t)chunk->n_runs * sizeof *chunk->runs) == 0);
+    return a->has_embedding == b->has_embedding && a->has_loss == b->has_loss &&
+           a->n_runs == b->n_runs &&
+           (a->n_runs == 0 ||
+            memcmp(a->runs, b->runs, (size_t)a->n_runs * sizeof *a->runs) == 0);
 }
 
 bool rc_segment_gathers_in_buffer(const rc_graph *graph, const rc_op *op)
@@ -116,25 +115,66 @@ static rc_code measure(const rc_config *cfg, rc_segment *segment, rc_arena *mem,
     return RC_OK;
 }
 
+/* With runs of its own. */
+static rc_code copy_chunk(const rc_chunk *chunk, rc_arena *mem, rc_chunk *out, rc_error *err)
+{
+    rc_layer_run *runs = NULL;
+    *out = *chunk;
+    if (chunk->n_runs > 0) {
+        RC_TRY(RC_NEW(mem, &runs, chunk->n_runs, err));
+        memcpy(runs, chunk->runs, (size_t)chunk->n_runs * sizeof *runs);
+    }
+    out->runs = runs;
+    return RC_OK;
+}
+
+static rc_code make_graph(const rc_segments *segments, const rc_chunk *chunk, rc_arena *mem,
+                          const rc_graph **out, rc_error *err)
+{
+    const rc_graph_request request = {.cfg = segments->cfg,
+                                      .profile = segments->profile,
+                                      .chunk = chunk,
+                                      .te_version = segments->te_version};
+    rc_graph *graph;
+    RC_TRY(rc_graph_make(&request, mem, &graph, err));
+    *out = graph;
+    return RC_OK;
+}
+
+static rc_code find_graph(const rc_segments *segments, const rc_chunk *chunk, rc_arena *mem,
+                          const rc_graph **out, rc_error *err)
+{
+    rc_graphs *graphs = segments->graphs;
+    if (!graphs)
+        return make_graph(segments, chunk, mem, out, err);
+    for (int i = 0; i < graphs->n; i++) {
+        *out = graphs->at[i].graph;
+        if (is_same_chunk(&graphs->at[i].chunk, chunk))
+            return RC_OK;
+    }
+    struct rc_graph_of more;
+    RC_TRY(copy_chunk(chunk, graphs->mem, &more.chunk, err));
+    RC_TRY(make_graph(segments, &more.chunk, graphs->mem, &more.graph, err));
+    RC_TRY(RC_GROW(graphs->mem, &graphs->at, (size_t)graphs->n, &graphs->n_room,
+                   (size_t)graphs->n + 1, err));
+    graphs->at[graphs->n++] = more;
+    *out = more.graph;
+    return RC_OK;
+}
+
 static rc_code make(const rc_segments *segments, rc_segment *segment, rc_arena *mem,
                     rc_error *err)
 {
     const rc_setting full = {.granularity = RC_GRANULARITY_FULL,
                              .method = RC_METHOD_UNIFORM,
                              .num_layers = INT32_MAX};
-    const rc_graph_request request = {.cfg = segments->cfg,
-                                      .profile = segments->profile,
-                                      .chunk = &segment->chunk,
-                                      .te_version = segments->te_version};
-    rc_graph *graph;
     rc_policy *policy;
     rc_schedule *schedule;
-    RC_TRY(rc_graph_make(&request, mem, &graph, err));
-    RC_TRY(
-        rc_policy_make(graph, segment->is_full ? &full : segments->setting, mem, &policy, err));
+    RC_TRY(find_graph(segments, &segment->chunk, mem, &segment->graph, err));
+    RC_TRY(rc_policy_make(segment->graph, segment->is_full ? &full : segments->setting, mem,
+                          &policy, err));
     /* As Megatron runs it: the last layer is recomputed as the others are. */
     RC_TRY(rc_schedule_unplaced(policy, 1, mem, &schedule, err));
-    segment->graph = graph;
     segment->schedule = schedule;
     return measure(segments->cfg, segment, mem, err);
 }
@@ -143,17 +183,13 @@ rc_code rc_segment_find(rc_segments *segments, const rc_chunk *chunk, bool is_fu
                         rc_arena *mem, int *out, rc_error *err)
 {
     for (*out = 0; *out < segments->n; ++*out)
-        if (is_same(&segments->at[*out], chunk, is_full))
+        if (segments->at[*out].is_full == is_full &&
+            is_same_chunk(&segments->at[*out].chunk, chunk))
             return RC_OK;
     RC_TRY(RC_GROW(mem, &segments->at, (size_t)segments->n, &segments->n_room,
                    (size_t)segments->n + 1, err));
-    rc_segment segment = {.chunk = *chunk, .is_full = is_full};
-    rc_layer_run *runs = NULL;
-    if (chunk->n_runs > 0) {
-        RC_TRY(RC_NEW(mem, &runs, chunk->n_runs, err));
-        memcpy(runs, chunk->runs, (size_t)chunk->n_runs * sizeof *runs);
-    }
-    segment.chunk.runs = runs;
+    rc_segment segment = {.is_full = is_full};
+    RC_TRY(copy_chunk(chunk, mem, &segment.chunk, err));
     RC_TRY(make(segments, &segment, mem, err));
     segments->at[segments->n++] = segment;
     return RC_OK;

@@ -29,11 +29,25 @@ typedef struct rc_segment {
  * source  transformer_engine/pytorch/module/linear.py (fuse_wgrad_accumulation) */
 bool rc_segment_adds_grad(const rc_config *cfg, const rc_graph *graph, const rc_op *op, int k);
 
+/* The graphs of stretches of layers: whatever is recomputed, a stretch has one. */
+typedef struct rc_graphs {
+    struct rc_graph_of {
+        rc_chunk chunk;
+        const rc_graph *graph;
+    } * at;
+    int n;
+    size_t n_room;
+    /* where they live: longer than the segments of one setting */
+    rc_arena *mem;
+} rc_graphs;
+
 /* The segments of a job, each made once: layers of one kind are alike wherever they stand. */
 typedef struct rc_segments {
     const rc_config *cfg;
     rc_profile profile;
     int te_version;
+    /* of this config and profile; grows. NULL: every segment makes its own */
+    rc_graphs *graphs;
     /* of layers that are not recomputed whole */
     const rc_setting *setting;
     rc_segment *at;

@@ -58,14 +58,15 @@ static rc_code facts_table(const rc_estimate *estimate, rc_arena *mem, rc_table 
         {"peak_bytes", "its peak, allocated", RC_UNIT_BYTES},
         {"first_step_bytes", "in the first step", RC_UNIT_BYTES},
         {"peak_phase", "peak in phase", RC_UNIT_TEXT},
-        {"peak_op", "peak at op", RC_UNIT_TEXT}};
+        {"peak_op", "peak at op", RC_UNIT_TEXT},
+        {"recompute_share", "recompute adds to a step, about", RC_UNIT_RATIO}};
     const rc_estimate_rank *hot = &estimate->ranks[estimate->hottest];
     char name[160];
     const char *setting;
     rc_cell *row;
     RC_TRY(
         rc_arena_printf(mem, &setting, err, "%s", rc_setting_name(&estimate->setting, name)));
-    RC_TRY(rc_table_make(mem, "estimate", NULL, columns, 9, out, err));
+    RC_TRY(rc_table_make(mem, "estimate", NULL, columns, 10, out, err));
     RC_TRY(rc_table_add_row(*out, &row, err));
     row[0] = rc_cell_text(setting);
     row[1] = rc_cell_text(rc_profile_name(estimate->profile));
@@ -76,6 +77,7 @@ static rc_code facts_table(const rc_estimate *estimate, rc_arena *mem, rc_table 
     row[6] = rc_cell_int(hot->first.bytes);
     row[7] = rc_cell_text(rc_phase_name(hot->later.phase));
     row[8] = rc_cell_text(hot->later.op);
+    row[9] = rc_cell_real(estimate->replay_seconds / estimate->step_seconds);
     return RC_OK;
 }
 
@@ -131,8 +133,8 @@ static rc_code parts_table(const rc_estimate *estimate, rc_arena *mem, rc_table 
     return RC_OK;
 }
 
-static rc_code lacks_table(const rc_estimate *estimate, rc_arena *mem, rc_table **out,
-                           rc_error *err)
+rc_code rc_estimate_lacks_table(const rc_estimate *estimate, rc_arena *mem, rc_table **out,
+                                rc_error *err)
 {
     static const rc_column columns[] = {{"setting", NULL, RC_UNIT_TEXT},
                                         {"about", NULL, RC_UNIT_TEXT}};
@@ -151,11 +153,11 @@ rc_code rc_estimate_report(const rc_estimate *estimate, rc_arena *mem, rc_report
                            rc_error *err)
 {
     static rc_code (*const makers[])(const rc_estimate *, rc_arena *, rc_table **,
-                                     rc_error *) = {facts_table, lacks_table, parts_table,
-                                                    ranks_table};
+                                     rc_error *) = {facts_table, rc_estimate_lacks_table,
+                                                    parts_table, ranks_table};
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
         rc_table *table;
-        if (makers[i] == lacks_table && estimate->n_lacks == 0)
+        if (makers[i] == rc_estimate_lacks_table && estimate->n_lacks == 0)
             continue;
         RC_TRY(makers[i](estimate, mem, &table, err));
         rc_report_add(report, table, i == 0);

@@ -189,3 +189,19 @@ const char *rc_setting_overrides(const rc_setting *setting, char buf[400])
     }
     return buf;
 }
+
+const char *rc_setting_flags(const rc_setting *setting, char buf[400])
+{
+    char labels[200];
+    buf[0] = '\0';
+    if (setting->granularity == RC_GRANULARITY_SELECTIVE) {
+        join_labels(setting->labels, ' ', labels, sizeof labels);
+        snprintf(buf, 400, "--recompute-granularity selective --recompute-modules %s", labels);
+    } else if (setting->granularity == RC_GRANULARITY_FULL) {
+        snprintf(buf, 400,
+                 "--recompute-granularity full --recompute-method %s --recompute-num-layers "
+                 "%" PRId64,
+                 setting->method == RC_METHOD_BLOCK ? "block" : "uniform", setting->num_layers);
+    }
+    return buf;
+}
