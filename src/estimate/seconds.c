@@ -36,11 +36,14 @@ static int64_t ranks_of(const rc_dims *dims, rc_comm_group group)
         return dims->t;
     case RC_GROUP_CP:
         return dims->c;
+    case RC_GROUP_EP_ETP:
+        return dims->ep * dims->et;
+    case RC_GROUP_ETP:
+        return dims->et;
     case RC_GROUP_EP:
         return dims->ep;
     case RC_GROUP_PP:
         return 2;
-    case RC_GROUP_ETP:
     case RC_GROUP_DP:
     case RC_GROUP_NONE:
     case RC_GROUP_COUNT:
