@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
 # check-defs.sh — a row of src/defs/ has at most six columns, a line at most 160 characters.
-# tools/defs-allow.txt lists the files that still have wider ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-find src/defs -name '*.def' | LC_ALL=C sort | xargs awk -v allowed="$(grep -v '^#' tools/defs-allow.txt 2>/dev/null || true)" '
-    BEGIN { n = split(allowed, name, /[ \n]+/); for (i = 1; i <= n; i++) if (name[i] != "") is_allowed["src/defs/" name[i]] = 1 }
+find src/defs -name '*.def' | LC_ALL=C sort | xargs awk '
     function wrong(text) {
-        if (FILENAME in is_allowed) { is_needed[FILENAME] = 1; return }
         printf "%s:%d: %s\n", FILENAME, FNR, text
         bad = 1
     }
@@ -28,9 +25,5 @@ find src/defs -name '*.def' | LC_ALL=C sort | xargs awk -v allowed="$(grep -v '^
         scan($0)
         if (depth == 0 && columns > 6) wrong("the row has " columns " columns")
     }
-    END {
-        for (file in is_allowed)
-            if (!(file in is_needed)) { printf "tools/defs-allow.txt: %s is needed no more\n", file; bad = 1 }
-        exit bad
-    }
+    END { exit bad }
 '
