@@ -32,9 +32,15 @@ int64_t rc_round_up(int64_t n, int64_t step)
     return (n + step - 1) & ~(step - 1);
 }
 
+const rc_scale rc_binary_units[RC_N_BINARY] = {{"B", 1},        {"KiB", 0x1p10},
+                                               {"MiB", 0x1p20}, {"GiB", 0x1p30},
+                                               {"TiB", 0x1p40}, {"PiB", 0x1p50}};
+const rc_scale rc_si_units[RC_N_SI] = {{"", 1},     {"K", 1e3},  {"M", 1e6}, {"G", 1e9},
+                                       {"T", 1e12}, {"P", 1e15}, {"E", 1e18}};
+
 /* `value` with 3 significant digits and one of `units`, `base` apart. The unit is chosen for the
  * rounded number: 1023.7 KiB is "1.00 MiB", never "1024 KiB". */
-static const char *format_scaled(double value, double base, const char *const *units,
+static const char *format_scaled(double value, double base, const rc_scale *units,
                                  size_t n_units, char buf[32])
 {
     size_t unit = 0;
@@ -44,20 +50,18 @@ static const char *format_scaled(double value, double base, const char *const *u
     }
     double size = fabs(value);
     int digits = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-    snprintf(buf, 32, "%.*f %s", digits, value, units[unit]);
+    snprintf(buf, 32, "%.*f %s", digits, value, units[unit].name);
     return buf;
 }
 
 const char *rc_format_bytes(int64_t bytes, char buf[32])
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    return format_scaled((double)bytes, 1024, units, 6, buf);
+    return format_scaled((double)bytes, 1024, rc_binary_units, RC_N_BINARY, buf);
 }
 
 const char *rc_format_si(double value, char buf[32])
 {
-    static const char *const units[] = {"", "K", "M", "G", "T", "P", "E"};
-    return format_scaled(value, 1000, units, 7, buf);
+    return format_scaled(value, 1000, rc_si_units, RC_N_SI, buf);
 }
 
 const char *rc_format_count(int64_t n, char buf[32])
@@ -136,21 +140,29 @@ bool rc_parse_real(const char *text, double *out)
     return true;
 }
 
+/* "GB" of the prefix G; the case does not matter. */
+static bool is_si_bytes(const char *text, const rc_scale *unit)
+{
+    size_t n = strlen(unit->name);
+    return strncasecmp(text, unit->name, n) == 0 && strcasecmp(text + n, "b") == 0;
+}
+
+/* Bytes of the unit that is the whole text; none is bytes. 0 when it is none. */
+static int64_t find_unit(const char *text)
+{
+    if (*text == '\0')
+        return 1;
+    for (size_t i = 0; i < RC_N_BINARY; i++)
+        if (strcasecmp(text, rc_binary_units[i].name) == 0)
+            return (int64_t)rc_binary_units[i].factor;
+    for (size_t i = 0; i < RC_N_SI; i++)
+        if (is_si_bytes(text, &rc_si_units[i]))
+            return (int64_t)rc_si_units[i].factor;
+    return 0;
+}
+
 bool rc_parse_bytes(const char *text, int64_t *bytes)
 {
-    static const struct {
-        const char *unit;
-        int64_t factor;
-    } units[] = {{"", 1},
-                 {"b", 1},
-                 {"kib", 1LL << 10},
-                 {"mib", 1LL << 20},
-                 {"gib", 1LL << 30},
-                 {"tib", 1LL << 40},
-                 {"kb", 1000},
-                 {"mb", 1000000},
-                 {"gb", 1000000000},
-                 {"tb", 1000000000000}};
     char *end;
     double value = strtod(text, &end);
     size_t n_digits = strspn(text, "0123456789");
@@ -164,16 +176,38 @@ bool rc_parse_bytes(const char *text, int64_t *bytes)
         return false;
     while (*end == ' ')
         end++;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcasecmp(end, units[i].unit) != 0)
+    int64_t unit = find_unit(end);
+    if (is_whole)
+        return unit > 0 && rc_mul(whole, unit, bytes);
+    double total = value * (double)unit;
+    if (unit == 0 || !(total < 0x1p63))
+        return false;
+    *bytes = (int64_t)total;
+    return true;
+}
+
+static bool starts_with(const char *at, const char *limit, const char *name, size_t n)
+{
+    return (size_t)(limit - at) >= n && memcmp(at, name, n) == 0;
+}
+
+double rc_find_printed_unit(const char *at, const char *limit, const char **end)
+{
+    for (size_t i = RC_N_BINARY; i-- > 0;) {
+        const char *name = rc_binary_units[i].name;
+        size_t n = strlen(name);
+        bool is_short =
+            n == 3 && starts_with(at, limit, name, 1) && starts_with(at + 1, limit, "B", 1);
+        if (!is_short && !starts_with(at, limit, name, n))
             continue;
-        if (is_whole)
-            return rc_mul(whole, units[i].factor, bytes);
-        double total = value * (double)units[i].factor;
-        if (!(total < 0x1p63))
-            return false;
-        *bytes = (int64_t)total;
-        return true;
+        *end = at + (is_short ? 2 : n);
+        return rc_binary_units[i].factor;
     }
-    return false;
+    static const char *const words[] = {"bytes", "byte"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (starts_with(at, limit, words[i], strlen(words[i]))) {
+            *end = at + strlen(words[i]);
+            return 1;
+        }
+    return 0;
 }

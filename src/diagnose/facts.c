@@ -408,7 +408,7 @@ static rc_code collect_comparison(diag *d, rc_error *err)
     d->before = has_allocated ? before->max_allocated_bytes : before->max_reserved_bytes;
     d->after = has_allocated ? after->max_allocated_bytes : after->max_reserved_bytes;
     if (d->before >= 0 && d->after >= 0)
-        d->saved_gib = (double)(d->before - d->after) / 1073741824;
+        d->saved_gib = (double)(d->before - d->after) / RC_GIB;
     if (d->before > 0 && d->after >= 0) /* to one decimal: the reports carry no more */
         d->saved_percent =
             round(1000.0 * (double)(d->before - d->after) / (double)d->before) / 10;

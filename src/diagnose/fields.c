@@ -5,6 +5,8 @@
  */
 #include "diagnose/diag.h"
 
+#include "base/num.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -49,15 +51,15 @@ void diag_forget(diag *d)
 
 double diag_gib(int64_t bytes)
 {
-    return bytes >= 0 ? (double)bytes / 1073741824 : (double)NAN;
+    return bytes >= 0 ? (double)bytes / RC_GIB : (double)NAN;
 }
 
 const char *diag_size(int64_t bytes, bool is_decimal, char buf[64])
 {
-    const double gib = 1073741824, mib = 1048576;
+    const double gib = RC_GIB, mib = RC_MIB;
     double n = (double)bytes;
     if (is_decimal)
-        snprintf(buf, 64, "%.2f GB (%.2f GiB)", n / 1e9, n / gib);
+        snprintf(buf, 64, "%.2f GB (%.2f GiB)", n / RC_GB, n / gib);
     else if (n >= gib / 10)
         snprintf(buf, 64, "%.2f GiB", n / gib);
     else if (n >= mib / 10)

@@ -5,6 +5,8 @@
  */
 #include "diagnose/diag.h"
 
+#include "base/num.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -69,7 +71,7 @@ static rc_code add_named(const diag *d, rc_diagnosis *out, const char *name, con
 
 static double gb_of(int64_t bytes)
 {
-    return bytes >= 0 ? (double)bytes / 1e9 : (double)NAN;
+    return bytes >= 0 ? (double)bytes / RC_GB : (double)NAN;
 }
 
 static rc_code rank_numbers(const diag *d, const rc_log_rank *rank, const char *suffix,

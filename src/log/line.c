@@ -6,6 +6,8 @@
  */
 #include "log/parts.h"
 
+#include "base/num.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -155,25 +157,14 @@ int64_t log_bytes_of(double value, double unit)
 
 bool log_size(const char *at, const char *limit, int64_t *bytes, const char **end)
 {
-    static const struct {
-        const char *name;
-        double bytes;
-    } units[] = {{"bytes", 1},     {"byte", 1},         {"KiB", 1024},
-                 {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776.0},
-                 {"KB", 1024},     {"MB", 1048576},     {"GB", 1073741824},
-                 {"B", 1}};
     double value;
     if (!log_number(at, limit, &value, &at) || !(value >= 0))
         return false;
     at = skip_blanks(at, limit);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (!has_word(at, limit, units[i].name))
-            continue;
-        *bytes = log_bytes_of(value, units[i].bytes);
-        *end = at + strlen(units[i].name);
-        return true;
-    }
-    return false;
+    double unit = rc_find_printed_unit(at, limit, end);
+    if (unit > 0)
+        *bytes = log_bytes_of(value, unit);
+    return unit > 0;
 }
 
 /* --- prefixes; each returns where the text goes on, or NULL when it is not that prefix */

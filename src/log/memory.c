@@ -9,9 +9,9 @@
  */
 #include "log/parts.h"
 
-#include <string.h>
+#include "base/num.h"
 
-static const double MIB = 1048576, GIB = 1073741824, GB = 1e9;
+#include <string.h>
 
 static int rank_in_line(const rc_log_reader *reader, const log_line *line)
 {
@@ -105,22 +105,23 @@ LOG_HANDLER(memory)
     double value;
     if (kind == RC_LOG_MEMORY_GB) {
         row->is_decimal = true;
-        row->allocated_bytes = bytes_after(line, from, "mem-allocated-gigabytes", GB);
-        row->reserved_bytes = bytes_after(line, from, "mem-reserved-gigabytes", GB);
+        row->allocated_bytes = bytes_after(line, from, "mem-allocated-gigabytes", RC_GB);
+        row->reserved_bytes = bytes_after(line, from, "mem-reserved-gigabytes", RC_GB);
         keep_largest(&row->max_allocated_bytes,
-                     bytes_after(line, from, "mem-max-allocated-gigabytes", GB));
+                     bytes_after(line, from, "mem-max-allocated-gigabytes", RC_GB));
         keep_largest(&row->max_reserved_bytes,
-                     bytes_after(line, from, "mem-max-reserved-gigabytes", GB));
+                     bytes_after(line, from, "mem-max-reserved-gigabytes", RC_GB));
         if (log_number_after(line, from, "mem-alloc-retires", &value) && value >= 0 &&
             value < 1e15)
             keep_largest(&row->alloc_retries, (int64_t)value);
         return keep_sample(reader->log, row, err);
     }
-    row->allocated_bytes = bytes_after(line, from, "| allocated", MIB);
-    row->reserved_bytes = bytes_after(line, from, "| reserved", MIB);
-    keep_largest(&row->max_allocated_bytes, bytes_after(line, from, "max allocated", MIB));
-    keep_largest(&row->max_reserved_bytes, bytes_after(line, from, "max reserved", MIB));
-    keep_largest(&row->device_bytes, bytes_after(line, from, "total device memory used", MIB));
+    row->allocated_bytes = bytes_after(line, from, "| allocated", RC_MIB);
+    row->reserved_bytes = bytes_after(line, from, "| reserved", RC_MIB);
+    keep_largest(&row->max_allocated_bytes, bytes_after(line, from, "max allocated", RC_MIB));
+    keep_largest(&row->max_reserved_bytes, bytes_after(line, from, "max reserved", RC_MIB));
+    keep_largest(&row->device_bytes,
+                 bytes_after(line, from, "total device memory used", RC_MIB));
     return keep_sample(reader->log, row, err);
 }
 
@@ -132,10 +133,10 @@ LOG_HANDLER(memory_ds)
     RC_TRY(log_rank_of(reader, line, rank_in_line(reader, line), &row, err));
     if (!row)
         return RC_OK;
-    row->allocated_bytes = bytes_after(line, 0, " MA ", GIB);
-    row->reserved_bytes = bytes_after(line, 0, " CA ", GIB);
-    keep_largest(&row->max_allocated_bytes, bytes_after(line, 0, "Max_MA ", GIB));
-    keep_largest(&row->max_reserved_bytes, bytes_after(line, 0, "Max_CA ", GIB));
+    row->allocated_bytes = bytes_after(line, 0, " MA ", RC_GIB);
+    row->reserved_bytes = bytes_after(line, 0, " CA ", RC_GIB);
+    keep_largest(&row->max_allocated_bytes, bytes_after(line, 0, "Max_MA ", RC_GIB));
+    keep_largest(&row->max_reserved_bytes, bytes_after(line, 0, "Max_CA ", RC_GIB));
     return keep_sample(reader->log, row, err);
 }
 
@@ -146,15 +147,15 @@ LOG_HANDLER(memory_kv)
         double unit;
         bool is_peak, is_reserved;
     } labels[] = {
-        {"perf/max_memory_allocated_gb", 1073741824, true, false},
-        {"perf/max_memory_reserved_gb", 1073741824, true, true},
-        {"memory allocated (GB)", 1073741824, false, false},
-        {"memory reserved (GB)", 1073741824, false, true},
+        {"perf/max_memory_allocated_gb", RC_GIB, true, false},
+        {"perf/max_memory_reserved_gb", RC_GIB, true, true},
+        {"memory allocated (GB)", RC_GIB, false, false},
+        {"memory reserved (GB)", RC_GIB, false, true},
         {"peak_memory_usage", 1, true, false},
         {"memory_allocated", 1, false, false},
-        {"  memory:", 1073741824, true, true},
-        {"MaxMemAllocated", 1073741824, true, false},
-        {", MemAllocated", 1073741824, false, false},
+        {"  memory:", RC_GIB, true, true},
+        {"MaxMemAllocated", RC_GIB, true, false},
+        {", MemAllocated", RC_GIB, false, false},
     };
     rc_log_rank *row;
     reader->log->n_seen[kind]++;

@@ -1,6 +1,8 @@
 /* axis.c — a linear scale with round ticks. */
 #include "report/axis.h"
 
+#include "base/num.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -42,43 +44,36 @@ int rc_axis_count(const rc_axis *axis)
     return (int)lround((axis->high - axis->low) / axis->step) + 1;
 }
 
-typedef struct scale {
-    double factor;
-    const char *name;
-} scale;
-
 /* The unit in which the axis' largest value reads best. */
-static scale axis_scale(const rc_axis *axis)
+static rc_scale axis_scale(const rc_axis *axis)
 {
-    static const scale bytes[] = {
-        {1, " B"}, {0x1p10, " KiB"}, {0x1p20, " MiB"}, {0x1p30, " GiB"}, {0x1p40, " TiB"}};
-    static const scale seconds[] = {{1e-6, " us"}, {1e-3, " ms"}, {1, " s"}};
-    static const scale counts[] = {
-        {1, ""}, {1e3, " K"}, {1e6, " M"}, {1e9, " G"}, {1e12, " T"}};
-    const scale *rows = counts;
-    size_t n = 5;
+    static const rc_scale seconds[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    const rc_scale *rows = rc_si_units;
+    size_t n = RC_N_SI;
     double most = fmax(fabs(axis->low), fabs(axis->high));
     if (axis->unit == RC_UNIT_RATIO)
-        return (scale){0.01, " %"};
-    if (axis->unit == RC_UNIT_BYTES)
-        rows = bytes;
+        return (rc_scale){"%", 0.01};
+    if (axis->unit == RC_UNIT_BYTES) {
+        rows = rc_binary_units;
+        n = RC_N_BINARY;
+    }
     if (axis->unit == RC_UNIT_SECONDS) {
         rows = seconds;
         n = 3;
     }
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
-        if (most >= rows[i].factor * (rows == counts ? 10 : 1))
+        if (most >= rows[i].factor * (rows == rc_si_units ? 10 : 1))
             best = i;
     return rows[best];
 }
 
 const char *rc_axis_label(const rc_axis *axis, int k, char buf[48])
 {
-    scale unit = axis_scale(axis);
+    rc_scale unit = axis_scale(axis);
     double value = (axis->low + k * axis->step) / unit.factor;
     if (fabs(value) < axis->step / unit.factor * 1e-6)
         value = 0;
-    snprintf(buf, 48, "%.6g%s", value, unit.name);
+    snprintf(buf, 48, "%.6g%s%s", value, *unit.name ? " " : "", unit.name);
     return buf;
 }

@@ -91,6 +91,44 @@ static void seconds_print_in_the_unit_that_reads_best(void **state)
     assert_string_equal(rc_format_seconds(INFINITY, buf), "inf s");
 }
 
+/* Whatever unit is printed is read back: one table. */
+static void bytes_that_are_printed_are_read(void **state)
+{
+    (void)state;
+    for (int power = 0; power < 60; power += 10) {
+        char buf[32];
+        int64_t bytes;
+        assert_true(rc_parse_bytes(rc_format_bytes((int64_t)3 << power, buf), &bytes));
+        assert_int_equal(bytes, (int64_t)3 << power);
+    }
+}
+
+/* Programs print powers of 1024 whatever they call them. */
+static void bytes_units_of_programs_are_binary(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double unit;
+        size_t n;
+    } cases[] = {{"GiB free", 0x1p30, 3},
+                 {"GB", 0x1p30, 2},
+                 {"KBs", 0x1p10, 2},
+                 {"MiBisfree", 0x1p20, 3},
+                 {"TiB", 0x1p40, 3},
+                 {"bytes", 1, 5},
+                 {"byte.", 1, 4},
+                 {"B", 1, 1},
+                 {"gib", 0, 0},
+                 {"G", 0, 0},
+                 {"", 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text = cases[i].text, *end = text;
+        assert_true(rc_find_printed_unit(text, text + strlen(text), &end) == cases[i].unit);
+        assert_int_equal(end - text, cases[i].n);
+    }
+}
+
 static void bytes_are_read_with_units(void **state)
 {
     (void)state;
@@ -105,6 +143,12 @@ static void bytes_are_read_with_units(void **state)
                  {"2.5 GiB", true, 2684354560},
                  {"80GB", true, 80000000000},
                  {"7b", true, 7},
+                 {"3KB", true, 3000},
+                 {"2 TiB", true, 2199023255552},
+                 {"1PiB", true, 1125899906842624},
+                 {"1 PB", true, 1000000000000000},
+                 {"1 K", false, 0},
+                 {"1 iB", false, 0},
                  {"9007199254740993", true, 9007199254740993}, /* 2^53 + 1 */
                  {"9223372036854775807", true, INT64_MAX},
                  {"9223372036854775808", false, 0},
@@ -152,6 +196,8 @@ int main(void)
         cmocka_unit_test(si_numbers_print_with_a_prefix),
         cmocka_unit_test(seconds_print_in_the_unit_that_reads_best),
         cmocka_unit_test(bytes_are_read_with_units),
+        cmocka_unit_test(bytes_that_are_printed_are_read),
+        cmocka_unit_test(bytes_units_of_programs_are_binary),
         cmocka_unit_test(whole_strings_are_read_as_numbers_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
