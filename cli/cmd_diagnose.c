@@ -23,8 +23,7 @@ static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *er
     RC_TRY(rc_job_read(&files, &job, mem, err));
     RC_TRY(rc_diagnosis_make(&job, mem, &diagnosis, err));
     RC_TRY(rc_diagnosis_verify(diagnosis, err));
-    bool has_cause =
-        diagnosis->cause != RC_CAUSE_NOT_MEMORY || diagnosis->stage != RC_STAGE_NONE;
+    bool has_cause = diagnosis->cause != RC_CAUSE_NOT_MEMORY || diagnosis->phase != RC_JOB_NONE;
     *status = has_cause ? 1 : 0;
     if (args->format == RC_FORMAT_TEXT) {
         rc_diagnosis_print(diagnosis, stdout);
@@ -47,7 +46,7 @@ const rc_command rc_command_diagnose = {
     .usage =
         "recompute diagnose LOG|FOLDER ... [--config FILE] [--snapshot FILE] [--before LOG]",
     .about =
-        "Says why a training job ran out of memory (or that it did not), at which stage, on which\n"
+        "Says why a training job ran out of memory (or that it did not), in which phase, on which\n"
         "rank, and what to do next, with the line to paste and what the answer rests on.\n"
         "\n"
         "Takes any part of a job's output, of any size, plain or packed: torch's messages of every\n"

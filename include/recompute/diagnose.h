@@ -1,4 +1,4 @@
-/* diagnose.h — rc_diagnosis: why a job died, at which stage, and what to do next.
+/* diagnose.h — rc_diagnosis: why a job died, in which phase, and what to do next.
  *
  * Made by one decision table, src/defs/diagnoses.def: the first row whose clues (clues.def) all
  * hold is the verdict. Every row says how sure it is and what it rests on. The allocator's hint
@@ -63,7 +63,7 @@ typedef struct rc_snapshot_facts {
     int64_t oom_free_bytes;
     bool is_expandable;
     /* of the frames of the failing request */
-    rc_stage stage;
+    rc_job_phase phase;
 } rc_snapshot_facts;
 
 /* Reads a snapshot for these facts alone.
@@ -118,7 +118,7 @@ typedef struct rc_number {
 
 typedef struct rc_diagnosis {
     rc_cause cause;
-    rc_stage stage;
+    rc_job_phase phase;
     rc_confidence confidence;
     /* of the decision table */
     const char *row;

@@ -13,28 +13,28 @@
 
 RC_EXTERN_C_BEGIN
 
-/* Where in a job's life something happened. ORDER log_stages */
-typedef enum rc_stage {
-    RC_STAGE_UNKNOWN,
-    RC_STAGE_NONE, /* nothing failed */
-    RC_STAGE_CONFIG,
-    RC_STAGE_MODEL_BUILD,
-    RC_STAGE_CHECKPOINT_LOAD,
-    RC_STAGE_FORWARD,
-    RC_STAGE_BACKWARD,
-    RC_STAGE_GRAD_SYNC,
-    RC_STAGE_OPTIMIZER_INIT,
-    RC_STAGE_OPTIMIZER_STEP,
-    RC_STAGE_CHECKPOINT_SAVE,
-    RC_STAGE_EVAL,
-    RC_STAGE_GRAPH_CAPTURE,
-    RC_STAGE_COUNT
-} rc_stage;
+/* Where in a job's life something happened. ORDER job_phases */
+typedef enum rc_job_phase {
+    RC_JOB_UNKNOWN,
+    RC_JOB_NONE, /* nothing failed */
+    RC_JOB_CONFIG,
+    RC_JOB_MODEL_BUILD,
+    RC_JOB_CHECKPOINT_LOAD,
+    RC_JOB_FORWARD,
+    RC_JOB_BACKWARD,
+    RC_JOB_GRAD_SYNC,
+    RC_JOB_OPTIMIZER_INIT,
+    RC_JOB_OPTIMIZER_STEP,
+    RC_JOB_CHECKPOINT_SAVE,
+    RC_JOB_EVAL,
+    RC_JOB_GRAPH_CAPTURE,
+    RC_JOB_COUNT
+} rc_job_phase;
 
 /* "optimizer-init" */
-RC_API const char *rc_stage_name(rc_stage stage);
+RC_API const char *rc_job_phase_name(rc_job_phase phase);
 
-/* What a traceback shows besides the stage; bits. */
+/* What a traceback shows besides the phase; bits. */
 typedef enum rc_frames {
     RC_FRAMES_REPLAY = 1 << 0,  /* a recompute inside backward */
     RC_FRAMES_LOGITS = 1 << 1,  /* output layer, loss, log-probabilities */
@@ -106,11 +106,11 @@ typedef struct rc_oom {
     bool has_hip_variable;
     /* the older wording, torch up to 2.0 */
     bool is_parenthesised;
-    /* from the traceback above it, else RC_STAGE_UNKNOWN */
-    rc_stage stage;
+    /* from the traceback above it, else RC_JOB_UNKNOWN */
+    rc_job_phase phase;
     /* rc_frames */
     unsigned frames;
-    /* the frame that decided the stage, or NULL */
+    /* the frame that decided the phase, or NULL */
     const char *trace;
 } rc_oom;
 
@@ -131,7 +131,7 @@ typedef struct rc_log_event {
     rc_where where;
     int rank, local_rank;
     /* of the traceback it ends, or its phase */
-    rc_stage stage;
+    rc_job_phase phase;
     unsigned frames;
     /* the line, cleaned and cut */
     const char *text;
@@ -253,9 +253,9 @@ typedef struct rc_log {
     /* of the last exception's message */
     rc_where last_error;
     /* the last mark: coarse */
-    rc_stage phase;
+    rc_job_phase phase;
     /* of the last traceback, finished or cut */
-    rc_stage last_stage;
+    rc_job_phase last_phase;
     unsigned last_frames;
     /* rc_frames of all tracebacks */
     unsigned seen_frames;
@@ -317,9 +317,10 @@ RC_API rc_code rc_log_finish(rc_log_reader *reader, rc_error *err);
 /* The first event of a kind, or NULL. */
 RC_API const rc_log_event *rc_log_find(const rc_log *log, rc_log_kind kind);
 
-/* The stage that `n` frames show, outermost first, by the same rows as a traceback's: the name of each
- * frame's function and the path of its file. RC_STAGE_UNKNOWN where none is telling. */
-RC_API rc_stage rc_log_stage_of(const char *const *names, const char *const *paths, size_t n);
+/* The phase that `n` frames show, outermost first, by the same rows as a traceback's: the name of each
+ * frame's function and the path of its file. RC_JOB_UNKNOWN where none is telling. */
+RC_API rc_job_phase rc_log_phase_of(const char *const *names, const char *const *paths,
+                                    size_t n);
 
 /* Invariants: counts within bounds, no size below RC_LOG_UNKNOWN, every event has its text.
  * errors  RC_E_BUG */

@@ -94,8 +94,8 @@ static bool has_begun(const diag *d)
 {
     const rc_log *log = d->job->log;
     return log->train.n_lines > 0 || log->n_ranks > 0 ||
-           (d->stage != RC_STAGE_UNKNOWN && d->stage != RC_STAGE_CONFIG &&
-            d->stage != RC_STAGE_MODEL_BUILD);
+           (d->phase != RC_JOB_UNKNOWN && d->phase != RC_JOB_CONFIG &&
+            d->phase != RC_JOB_MODEL_BUILD);
 }
 SEE(INVALID)
 {
@@ -161,7 +161,7 @@ SEE(REPLAY_SHAPE)
                     (strstr(d->error_text, "Split sizes") || strstr(d->error_text, "shape") ||
                      strstr(d->error_text, "must match the size of tensor"));
     bool is_gradient = has_event(d, RC_LOG_REPLAY_SHAPE) &&
-                       (d->stage == RC_STAGE_BACKWARD || d->stage == RC_STAGE_UNKNOWN);
+                       (d->phase == RC_JOB_BACKWARD || d->phase == RC_JOB_UNKNOWN);
     return !d->oom && (is_split || is_gradient);
 }
 SEE(REPLAY_STOP)
@@ -301,22 +301,22 @@ SEE(STATE_FILLS)
 #define SEE_STAGE(name, wanted)                                                                \
     SEE(name)                                                                                  \
     {                                                                                          \
-        return d->stage == (wanted);                                                           \
+        return d->phase == (wanted);                                                           \
     }
-SEE_STAGE(AT_BUILD, RC_STAGE_MODEL_BUILD)
-SEE_STAGE(AT_LOAD, RC_STAGE_CHECKPOINT_LOAD)
-SEE_STAGE(AT_FORWARD, RC_STAGE_FORWARD)
-SEE_STAGE(AT_BACKWARD, RC_STAGE_BACKWARD)
-SEE_STAGE(AT_GRAD_SYNC, RC_STAGE_GRAD_SYNC)
-SEE_STAGE(AT_OPTIMIZER_INIT, RC_STAGE_OPTIMIZER_INIT)
-SEE_STAGE(AT_OPTIMIZER_STEP, RC_STAGE_OPTIMIZER_STEP)
-SEE_STAGE(AT_SAVE, RC_STAGE_CHECKPOINT_SAVE)
-SEE_STAGE(AT_EVAL, RC_STAGE_EVAL)
-SEE_STAGE(AT_CAPTURE, RC_STAGE_GRAPH_CAPTURE)
+SEE_STAGE(AT_BUILD, RC_JOB_MODEL_BUILD)
+SEE_STAGE(AT_LOAD, RC_JOB_CHECKPOINT_LOAD)
+SEE_STAGE(AT_FORWARD, RC_JOB_FORWARD)
+SEE_STAGE(AT_BACKWARD, RC_JOB_BACKWARD)
+SEE_STAGE(AT_GRAD_SYNC, RC_JOB_GRAD_SYNC)
+SEE_STAGE(AT_OPTIMIZER_INIT, RC_JOB_OPTIMIZER_INIT)
+SEE_STAGE(AT_OPTIMIZER_STEP, RC_JOB_OPTIMIZER_STEP)
+SEE_STAGE(AT_SAVE, RC_JOB_CHECKPOINT_SAVE)
+SEE_STAGE(AT_EVAL, RC_JOB_EVAL)
+SEE_STAGE(AT_CAPTURE, RC_JOB_GRAPH_CAPTURE)
 
 SEE(AT_REPLAY)
 {
-    return d->stage == RC_STAGE_BACKWARD && (d->frames & RC_FRAMES_REPLAY) != 0;
+    return d->phase == RC_JOB_BACKWARD && (d->frames & RC_FRAMES_REPLAY) != 0;
 }
 SEE(NO_STEP_DONE)
 {
@@ -394,7 +394,7 @@ SEE(FUSED_CORE_ATTN)
 SEE(RAN)
 {
     const rc_log *log = d->job->log;
-    return log->train.n_lines > 0 || log->n_ranks > 0 || log->phase == RC_STAGE_NONE ||
+    return log->train.n_lines > 0 || log->n_ranks > 0 || log->phase == RC_JOB_NONE ||
            d->job->snapshot;
 }
 

@@ -84,7 +84,7 @@ typedef struct diag {
     bool clues[CLUE_COUNT];
     /* the row that decides, once it is found */
     diag_row row;
-    rc_stage stage;
+    rc_job_phase phase;
     unsigned frames;
     /* the log speaks in units of 1e9 */
     bool is_decimal;

@@ -16,27 +16,27 @@ typedef enum phase_of { FROM_FAILURE, FROM_NAN, FROM_ROW } phase_of;
 
 typedef struct phase_rule {
     phase_of from;
-    rc_stage stage;
+    rc_job_phase phase;
 } phase_rule;
 #define PHASE_FAILED                                                                           \
     {                                                                                          \
-        FROM_FAILURE, RC_STAGE_UNKNOWN                                                         \
+        FROM_FAILURE, RC_JOB_UNKNOWN                                                           \
     }
 #define PHASE_OF_NAN                                                                           \
     {                                                                                          \
-        FROM_NAN, RC_STAGE_UNKNOWN                                                             \
+        FROM_NAN, RC_JOB_UNKNOWN                                                               \
     }
 #define PHASE_NONE                                                                             \
     {                                                                                          \
-        FROM_ROW, RC_STAGE_NONE                                                                \
+        FROM_ROW, RC_JOB_NONE                                                                  \
     }
 #define PHASE_CONFIG                                                                           \
     {                                                                                          \
-        FROM_ROW, RC_STAGE_CONFIG                                                              \
+        FROM_ROW, RC_JOB_CONFIG                                                                \
     }
 #define PHASE_BACKWARD                                                                         \
     {                                                                                          \
-        FROM_ROW, RC_STAGE_BACKWARD                                                            \
+        FROM_ROW, RC_JOB_BACKWARD                                                              \
     }
 
 enum { MOST_CLUES = 5, MOST_STEPS = 12 };
@@ -119,17 +119,17 @@ const char *rc_confidence_name(rc_confidence confidence)
 }
 
 /* Where the job failed, or that nothing did. */
-static rc_stage stage_of(const diag *d, const phase_rule *phase)
+static rc_job_phase phase_of_verdict(const diag *d, const phase_rule *rule)
 {
-    switch (phase->from) {
+    switch (rule->from) {
     case FROM_FAILURE:
-        return d->stage;
+        return d->phase;
     case FROM_NAN:
-        return rc_log_find(d->job->log, RC_LOG_NAN_LOSS) ? RC_STAGE_FORWARD : RC_STAGE_NONE;
+        return rc_log_find(d->job->log, RC_LOG_NAN_LOSS) ? RC_JOB_FORWARD : RC_JOB_NONE;
     case FROM_ROW:
         break;
     }
-    return phase->stage;
+    return rule->phase;
 }
 
 static rc_code write_verdict(diag *d, rc_diagnosis *out, rc_error *err)
@@ -139,7 +139,7 @@ static rc_code write_verdict(diag *d, rc_diagnosis *out, rc_error *err)
     out->confidence = at->confidence;
     out->row = at->name;
     out->source = words[d->row].rests_on;
-    out->stage = d->stage = stage_of(d, &at->phase);
+    out->phase = d->phase = phase_of_verdict(d, &at->phase);
     RC_TRY(diag_fill(d, words[d->row].why, &out->why, err));
     if (!out->why) /* a size the sentence needs is missing from the message */
         out->why = "The files fit this verdict, but a figure it would be told with is missing.";

@@ -48,7 +48,7 @@ static rc_code oom_evidence(const diag *d, const rc_oom *oom, rc_diagnosis *out,
     if (!oom->trace || !oom->trace[0])
         return RC_OK;
     snprintf(text, sizeof text, "the outermost phase frame is %s: %s", oom->trace,
-             rc_stage_name(oom->stage));
+             rc_job_phase_name(oom->phase));
     return add_evidence(d, out, oom->where, text, err);
 }
 
@@ -152,7 +152,7 @@ rc_code diag_rule_out(const diag *d, rc_diagnosis *out, rc_error *err)
          "every time"},
         {!is_outside, "not memory outside torch: {outside} is, and 0.5 to 4 GiB is normal"},
         {is_early,
-         "not activations: recompute and a smaller batch change nothing at this stage"},
+         "not activations: recompute and a smaller batch change nothing in this phase"},
         {diag_has(d, CLUE_TENSOR_LOGITS),
          "not the layers' activations: recompute of layers does not "
          "touch the logits"},

@@ -102,7 +102,7 @@ static rc_code oom_of_snapshot(const diag *d, const rc_oom **out, rc_error *err)
                     .private_bytes = RC_LOG_UNKNOWN,
                     .allowed_bytes = RC_LOG_UNKNOWN,
                     .active_bytes = RC_LOG_UNKNOWN,
-                    .stage = facts->stage};
+                    .phase = facts->phase};
     *out = oom;
     return RC_OK;
 }
@@ -461,33 +461,33 @@ static void collect_framework(diag *d)
         d->framework = RC_TRAINER_HF;
 }
 
-/* --- stage */
+/* --- the phase */
 
-static rc_stage stage_of_event(const diag *d)
+static rc_job_phase phase_of_event(const diag *d)
 {
     const rc_log *log = d->job->log;
     bool is_replay = FIRST_OF(log, replay_kinds) != NULL;
     if (log->n_seen[RC_LOG_EXPANDABLE_POOL] > 0)
-        return d->event->stage != RC_STAGE_UNKNOWN ? d->event->stage : RC_STAGE_CONFIG;
+        return d->event->phase != RC_JOB_UNKNOWN ? d->event->phase : RC_JOB_CONFIG;
     if (is_replay) /* torch compares saved tensors in backward and nowhere else */
-        return RC_STAGE_BACKWARD;
+        return RC_JOB_BACKWARD;
     if (log->n_refusals > 0)
-        return RC_STAGE_CONFIG;
-    if (d->event && d->event->stage != RC_STAGE_UNKNOWN)
-        return d->event->stage;
-    if (log->has_traceback && log->last_stage != RC_STAGE_UNKNOWN)
-        return log->last_stage;
-    return log->phase != RC_STAGE_NONE ? log->phase : RC_STAGE_UNKNOWN;
+        return RC_JOB_CONFIG;
+    if (d->event && d->event->phase != RC_JOB_UNKNOWN)
+        return d->event->phase;
+    if (log->has_traceback && log->last_phase != RC_JOB_UNKNOWN)
+        return log->last_phase;
+    return log->phase != RC_JOB_NONE ? log->phase : RC_JOB_UNKNOWN;
 }
 
-static void collect_stage(diag *d)
+static void collect_phase(diag *d)
 {
     const rc_log *log = d->job->log;
     const rc_snapshot_facts *snapshot = d->job->snapshot;
-    d->stage = d->oom ? d->oom->stage : stage_of_event(d);
+    d->phase = d->oom ? d->oom->phase : phase_of_event(d);
     d->frames = d->oom ? d->oom->frames : d->event ? d->event->frames : log->last_frames;
-    if (d->oom && d->stage == RC_STAGE_UNKNOWN && snapshot)
-        d->stage = snapshot->stage;
+    if (d->oom && d->phase == RC_JOB_UNKNOWN && snapshot)
+        d->phase = snapshot->phase;
 }
 
 rc_code diag_collect(diag *d, rc_error *err)
@@ -505,7 +505,7 @@ rc_code diag_collect(diag *d, rc_error *err)
     RC_TRY(collect_comparison(d, err));
     collect_sizes_of_settings(d);
     collect_framework(d);
-    collect_stage(d);
+    collect_phase(d);
     if (d->job->snapshot)
         d->largest_block = d->job->snapshot->largest_free_block_bytes;
     if (d->job->not_applied)

@@ -90,7 +90,7 @@ static bool is_short(const rc_log *log)
 {
     const rc_log_train *train = &log->train;
     int64_t done = train->last_iteration >= 0 ? train->last_iteration : train->n_lines;
-    bool is_whole = log->phase == RC_STAGE_NONE ||
+    bool is_whole = log->phase == RC_JOB_NONE ||
                     (train->n_iterations > 0 && train->last_iteration >= train->n_iterations);
     return done < 3 && (train->n_lines > 0 || log->n_ranks > 0) && !is_whole;
 }
@@ -106,7 +106,7 @@ static rc_code add_progress(const diag *d, rc_diagnosis *out, rc_error *err)
             "the loss scaler skipped these iterations: memory reports until then hold no optimizer state",
             "wait for the first step that is not skipped", err));
     bool is_compared = d->job->base && d->job->base->n_ooms > 0;
-    bool came_farther = d->oom && (is_compared || d->stage == RC_STAGE_OPTIMIZER_INIT);
+    bool came_farther = d->oom && (is_compared || d->phase == RC_JOB_OPTIMIZER_INIT);
     if (is_short(log) || came_farther)
         RC_TRY(add_note(
             out, RC_LEVEL_NOTE, "progress-is-not-a-pass", train->where,

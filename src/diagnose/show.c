@@ -34,8 +34,8 @@ static void print_steps(const rc_diagnosis *diagnosis, FILE *to)
 
 void rc_diagnosis_print(const rc_diagnosis *diagnosis, FILE *to)
 {
-    fprintf(to, "%s, stage %s (confidence: %s)\n", rc_cause_name(diagnosis->cause),
-            rc_stage_name(diagnosis->stage), rc_confidence_name(diagnosis->confidence));
+    fprintf(to, "%s, phase %s (confidence: %s)\n", rc_cause_name(diagnosis->cause),
+            rc_job_phase_name(diagnosis->phase), rc_confidence_name(diagnosis->confidence));
     fprintf(to, "%s\n", diagnosis->why);
     print_steps(diagnosis, to);
     if (diagnosis->n_evidence > 0)
@@ -74,7 +74,7 @@ static rc_code verdict_table(const rc_diagnosis *diagnosis, rc_arena *mem, rc_ta
     RC_TRY(rc_table_make(mem, "", NULL, columns, sizeof columns / sizeof *columns, out, err));
     RC_TRY(rc_table_add_row(*out, &cells, err));
     cells[0] = rc_cell_text(rc_cause_name(diagnosis->cause));
-    cells[1] = rc_cell_text(rc_stage_name(diagnosis->stage));
+    cells[1] = rc_cell_text(rc_job_phase_name(diagnosis->phase));
     cells[2] = rc_cell_text(rc_confidence_name(diagnosis->confidence));
     cells[3] = rc_cell_text(diagnosis->why);
     cells[4] = rc_cell_text(diagnosis->falsify);

@@ -2,7 +2,7 @@
  *
  * takes  a snapshot file
  * gives  reserve, live bytes, the largest block that could serve a request, the failing request
- *        and its stage
+ *        and its phase
  */
 #include <recompute/diagnose.h>
 #include <recompute/snapshot_file.h>
@@ -28,7 +28,7 @@ static rc_code see_event(void *state, const rc_snapshot_names *names, uint32_t t
     return RC_OK;
 }
 
-static rc_stage stage_of_stack(const rc_snapshot_file *file, uint32_t id)
+static rc_job_phase phase_of_stack(const rc_snapshot_file *file, uint32_t id)
 {
     enum { MOST = 128 };
     const char *names[MOST], *paths[MOST];
@@ -40,7 +40,7 @@ static rc_stage stage_of_stack(const rc_snapshot_file *file, uint32_t id)
         names[i] = rc_snapshot_string_at(file->names, frame.name).bytes;
         paths[i] = rc_snapshot_string_at(file->names, frame.filename).bytes;
     }
-    return rc_log_stage_of(names, paths, n);
+    return rc_log_phase_of(names, paths, n);
 }
 
 rc_code rc_snapshot_facts_read(const char *path, rc_arena *mem, rc_snapshot_facts **out,
@@ -68,7 +68,7 @@ rc_code rc_snapshot_facts_read(const char *path, rc_arena *mem, rc_snapshot_fact
         }
     }
     if (last.is_there)
-        facts->stage = stage_of_stack(file, last.stack);
+        facts->phase = phase_of_stack(file, last.stack);
     *out = facts;
     return RC_OK;
 }

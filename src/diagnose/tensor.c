@@ -154,7 +154,7 @@ rc_code diag_name_tensor(diag *d, rc_error *err)
     if (!may_have_scores(d))
         at.a = RC_LOG_UNKNOWN;
     d->tensor = find_candidate(&at, d->request);
-    bool may_be_logits = (d->frames & RC_FRAMES_LOGITS) != 0 || d->stage == RC_STAGE_EVAL;
+    bool may_be_logits = (d->frames & RC_FRAMES_LOGITS) != 0 || d->phase == RC_JOB_EVAL;
     bool is_sharp = cfg->vocab_size >= 100000 && cfg->micro_batch_size == RC_NULL_INT;
     if (!d->tensor && (may_be_logits || is_sharp) && cfg->vocab_size != RC_NULL_INT &&
         cfg->vocab_size < 1 << 28)

@@ -27,14 +27,14 @@ const char *rc_log_kind_meaning(rc_log_kind kind)
     return (size_t)kind < RC_LOG_KIND_COUNT ? log_patterns[kind].meaning : "";
 }
 
-const char *rc_stage_name(rc_stage stage)
+const char *rc_job_phase_name(rc_job_phase phase)
 {
-    /* ORDER log_stages */
-    static const char *const names[RC_STAGE_COUNT] = {
+    /* ORDER job_phases */
+    static const char *const names[RC_JOB_COUNT] = {
         "unknown",         "none",     "config",       "model-build",    "checkpoint-load",
         "forward",         "backward", "grad-sync",    "optimizer-init", "optimizer-step",
         "checkpoint-save", "eval",     "graph-capture"};
-    return (size_t)stage < RC_STAGE_COUNT ? names[stage] : "unknown";
+    return (size_t)phase < RC_JOB_COUNT ? names[phase] : "unknown";
 }
 
 rc_code rc_log_make(rc_arena *mem, rc_log **out, rc_error *err)
@@ -106,7 +106,7 @@ rc_code log_add_event(rc_log_reader *reader, const log_line *line, rc_log_kind k
     event->where = log_where(reader, line);
     event->rank = line->rank >= 0 ? line->rank : reader->file_rank;
     event->local_rank = line->local_rank;
-    event->stage = context->is_open ? log_context_stage(reader, context) : RC_STAGE_UNKNOWN;
+    event->phase = context->is_open ? log_context_phase(reader, context) : RC_JOB_UNKNOWN;
     event->frames = context->is_open ? log_context_frames(context) : 0;
     return log_copy_line(log, line, line->body < line->hit ? line->body : 0, &event->text, err);
 }
@@ -385,7 +385,7 @@ rc_code rc_log_verify(const rc_log *log, rc_error *err)
     for (size_t i = 0; i < log->n_ooms; i++) {
         const rc_oom *oom = &log->ooms[i];
         if (oom->requested_bytes < RC_LOG_UNKNOWN || oom->idle_bytes < RC_LOG_UNKNOWN ||
-            oom->other_bytes < RC_LOG_UNKNOWN || oom->stage >= RC_STAGE_COUNT)
+            oom->other_bytes < RC_LOG_UNKNOWN || oom->phase >= RC_JOB_COUNT)
             return RC_FAIL(err, RC_E_BUG, oom->where, "a size of this message is negative");
     }
     for (size_t i = 0; i < log->n_events; i++)

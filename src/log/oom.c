@@ -221,20 +221,20 @@ static bool is_same_failure(const rc_oom *a, const rc_oom *b)
            a->process_bytes == b->process_bytes && a->gpu == b->gpu;
 }
 
-/* Adds the message with the stage of the traceback it ends. Launchers print a failure again in
+/* Adds the message with the phase of the traceback it ends. Launchers print a failure again in
  * their summaries; the second print only fills what the first left open. */
 static rc_code add_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom, rc_error *err)
 {
     rc_log *log = reader->log;
     log_context *context = log_context_of(reader, line);
     if (context->is_open) {
-        oom->stage = log_context_stage(reader, context);
+        oom->phase = log_context_phase(reader, context);
         oom->frames = log_context_frames(context);
         RC_TRY(
             rc_arena_copy(log->mem, context->trace, strlen(context->trace), &oom->trace, err));
     }
-    if (context->stage == RC_STAGE_UNKNOWN && log->phase != RC_STAGE_NONE)
-        oom->stage = log->phase;
+    if (context->phase == RC_JOB_UNKNOWN && log->phase != RC_JOB_NONE)
+        oom->phase = log->phase;
     if (oom->rank < 0)
         oom->rank = context->rank;
     if (log->first_rank < 0)
@@ -246,8 +246,8 @@ static rc_code add_oom(rc_log_reader *reader, const log_line *line, rc_oom *oom,
         if (!is_same_failure(old, oom))
             continue;
         old->rank = old->rank >= 0 ? old->rank : oom->rank;
-        if (old->stage == RC_STAGE_UNKNOWN && oom->stage != RC_STAGE_UNKNOWN) {
-            old->stage = oom->stage;
+        if (old->phase == RC_JOB_UNKNOWN && oom->phase != RC_JOB_UNKNOWN) {
+            old->phase = oom->phase;
             old->frames = oom->frames;
             old->trace = oom->trace;
         }

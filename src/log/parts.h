@@ -22,7 +22,7 @@ typedef struct log_context {
     int rank;
     /* frames were seen since the last message */
     bool is_open;
-    rc_stage stage;
+    rc_job_phase phase;
     int strength;
     unsigned frames;
     /* bits of the innermost frames, a ring */
@@ -122,8 +122,8 @@ rc_code log_grow(rc_log *log, log_rows rows, void **row, rc_error *err);
 log_context *log_context_of(rc_log_reader *reader, const log_line *line);
 /* What the frames so far show; of the bits that name a tensor only those of the innermost. */
 unsigned log_context_frames(const log_context *context);
-/* The stage the frames show, where an evaluation may have run them weighed in. */
-rc_stage log_context_stage(const rc_log_reader *reader, const log_context *context);
+/* The phase the frames show, where an evaluation may have run them weighed in. */
+rc_job_phase log_context_phase(const rc_log_reader *reader, const log_context *context);
 /* Ends the context's traceback: what it said stays readable until the next frame. */
 void log_context_close(rc_log_reader *reader, log_context *context);
 

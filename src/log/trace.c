@@ -1,7 +1,7 @@
-/* trace.c — tracebacks: which stage of a job a failure happened in.
+/* trace.c — tracebacks: which phase of a job a failure happened in.
  *
  * takes  frame lines, one process at a time, however the processes' lines are mixed
- * gives  the stage and what else the frames show, to the message that ends the traceback
+ * gives  the phase and what else the frames show, to the message that ends the traceback
  * next   oom.c and the error handler below attach it
  *
  * Frames come outermost first. The first that names a phase decides: forward frames inside
@@ -19,14 +19,14 @@ typedef enum frame_part { NAME, PART, CODE, PATH } frame_part;
 typedef struct frame_row {
     frame_part where;
     const char *text;
-    rc_stage stage;
+    rc_job_phase phase;
     int strength;
     unsigned frames;
 } frame_row;
 
 static const frame_row frame_rows[] = {
-#define RC_LOG_FRAME(where, text, stage, strength, frames)                                     \
-    {where, text, RC_STAGE_##stage, strength, frames},
+#define RC_LOG_FRAME(where, text, phase, strength, frames)                                     \
+    {where, text, RC_JOB_##phase, strength, frames},
 #include "defs/log_frames.def"
 #undef RC_LOG_FRAME
 };
@@ -70,7 +70,7 @@ unsigned log_context_frames(const log_context *context)
 static void forget_frames(log_context *context)
 {
     context->is_open = false;
-    context->stage = RC_STAGE_UNKNOWN;
+    context->phase = RC_JOB_UNKNOWN;
     context->strength = STRENGTH_HOLDER;
     context->frames = 0;
     context->n_frames = 0;
@@ -81,21 +81,21 @@ static void forget_frames(log_context *context)
 /* A traceback that lost its outer frames shows the forward of whichever loop ran. A frame of the
  * training loop settles it. Without one, and after an evaluation began, it is the evaluation's where
  * its end is printed and was not, and else either's. */
-rc_stage log_context_stage(const rc_log_reader *reader, const log_context *context)
+rc_job_phase log_context_phase(const rc_log_reader *reader, const log_context *context)
 {
-    if (context->stage != RC_STAGE_FORWARD || (context->frames & RC_FRAMES_TRAIN) ||
+    if (context->phase != RC_JOB_FORWARD || (context->frames & RC_FRAMES_TRAIN) ||
         reader->eval == LOG_EVAL_NONE)
-        return context->stage;
-    return reader->eval == LOG_EVAL_RUNS ? RC_STAGE_EVAL : RC_STAGE_UNKNOWN;
+        return context->phase;
+    return reader->eval == LOG_EVAL_RUNS ? RC_JOB_EVAL : RC_JOB_UNKNOWN;
 }
 
 void log_context_close(rc_log_reader *reader, log_context *context)
 {
     rc_log *log = reader->log;
     if (context->is_open) {
-        log->last_stage = log_context_stage(reader, context);
-        if (log->last_stage == RC_STAGE_UNKNOWN && log->phase == RC_STAGE_EVAL)
-            log->phase = RC_STAGE_UNKNOWN; /* the evaluation's end is not printed */
+        log->last_phase = log_context_phase(reader, context);
+        if (log->last_phase == RC_JOB_UNKNOWN && log->phase == RC_JOB_EVAL)
+            log->phase = RC_JOB_UNKNOWN; /* the evaluation's end is not printed */
         log->last_frames = log_context_frames(context);
         log->seen_frames |= context->frames;
         log->has_traceback = true;
@@ -122,24 +122,24 @@ static bool row_matches(const frame_row *row, const frame *at)
     }
 }
 
-/* Whether a row's stage replaces what outer frames said. */
+/* Whether a row's phase replaces what outer frames said. */
 static bool row_replaces(const log_context *context, const frame_row *row)
 {
-    rc_stage now = context->stage;
-    if (now == RC_STAGE_UNKNOWN || context->strength == STRENGTH_HOLDER)
+    rc_job_phase now = context->phase;
+    if (now == RC_JOB_UNKNOWN || context->strength == STRENGTH_HOLDER)
         return true;
     if (context->strength == STRENGTH_LAST || row->strength == STRENGTH_HOLDER)
         return false;
     if (row->strength == STRENGTH_LAST)
         return true;
     bool is_step_phase =
-        now == RC_STAGE_FORWARD || now == RC_STAGE_BACKWARD || now == RC_STAGE_OPTIMIZER_STEP;
+        now == RC_JOB_FORWARD || now == RC_JOB_BACKWARD || now == RC_JOB_OPTIMIZER_STEP;
     if (row->strength == STRENGTH_INNER)
-        return is_step_phase || now == RC_STAGE_MODEL_BUILD;
+        return is_step_phase || now == RC_JOB_MODEL_BUILD;
     /* Strategies run the whole step inside one module call: backward in there is backward. */
-    if (now == RC_STAGE_FORWARD)
-        return row->stage == RC_STAGE_BACKWARD;
-    return now == RC_STAGE_MODEL_BUILD && row->stage == RC_STAGE_CHECKPOINT_LOAD;
+    if (now == RC_JOB_FORWARD)
+        return row->phase == RC_JOB_BACKWARD;
+    return now == RC_JOB_MODEL_BUILD && row->phase == RC_JOB_CHECKPOINT_LOAD;
 }
 
 static void keep_trace(log_context *context, const frame *at)
@@ -157,18 +157,18 @@ static void apply_row(log_context *context, const frame_row *row, const frame *a
 {
     context->frames |= row->frames;
     context->recent[context->n_frames % N_RECENT] |= row->frames;
-    if (row->strength == STRENGTH_OPEN && context->stage == RC_STAGE_OPTIMIZER_STEP) {
-        context->stage = RC_STAGE_UNKNOWN;
+    if (row->strength == STRENGTH_OPEN && context->phase == RC_JOB_OPTIMIZER_STEP) {
+        context->phase = RC_JOB_UNKNOWN;
         context->strength = STRENGTH_HOLDER;
     }
-    if (row->stage == RC_STAGE_UNKNOWN || !row_replaces(context, row))
+    if (row->phase == RC_JOB_UNKNOWN || !row_replaces(context, row))
         return;
-    rc_stage stage = row->stage;
+    rc_job_phase phase = row->phase;
     /* Construction of an optimizer object is not its step. */
-    if (row->where == PATH && stage == RC_STAGE_OPTIMIZER_STEP && at->n_name == 8 &&
+    if (row->where == PATH && phase == RC_JOB_OPTIMIZER_STEP && at->n_name == 8 &&
         memcmp(at->name, "__init__", 8) == 0)
-        stage = RC_STAGE_OPTIMIZER_INIT;
-    context->stage = stage;
+        phase = RC_JOB_OPTIMIZER_INIT;
+    context->phase = phase;
     context->strength = row->strength;
     keep_trace(context, at);
 }
@@ -188,7 +188,7 @@ static void read_frame(log_context *context, const frame *at)
     context->code[n] = '\0';
 }
 
-rc_stage rc_log_stage_of(const char *const *names, const char *const *paths, size_t n)
+rc_job_phase rc_log_phase_of(const char *const *names, const char *const *paths, size_t n)
 {
     log_context context = {.rank = RC_LOG_UNKNOWN};
     for (size_t i = 0; i < n; i++) {
@@ -197,7 +197,7 @@ rc_stage rc_log_stage_of(const char *const *names, const char *const *paths, siz
         at.n_name = strlen(names[i]);
         read_frame(&context, &at);
     }
-    return context.stage;
+    return context.phase;
 }
 
 /* --- finding the pieces */

@@ -58,7 +58,7 @@ static rc_code count_step(rc_log_reader *reader, const log_line *line, bool has_
     }
     train->n_lines++;
     /* What comes after a finished step is a new phase. */
-    reader->log->phase = RC_STAGE_UNKNOWN;
+    reader->log->phase = RC_JOB_UNKNOWN;
     reader->eval = LOG_EVAL_NONE;
     return keep_step(reader->log, has_loss ? loss : (double)NAN, err);
 }
@@ -178,17 +178,17 @@ LOG_HANDLER(mark)
 {
     static const struct {
         rc_log_kind kind;
-        rc_stage stage;
+        rc_job_phase phase;
         log_eval eval;
     } marks[] = {
-#define RC_LOG_MARK(kind, stage, eval) {RC_LOG_##kind, RC_STAGE_##stage, LOG_EVAL_##eval},
+#define RC_LOG_MARK(kind, phase, eval) {RC_LOG_##kind, RC_JOB_##phase, LOG_EVAL_##eval},
 #include "defs/log_marks.def"
 #undef RC_LOG_MARK
     };
     rc_log *log = reader->log;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (marks[i].kind == kind) {
-            log->phase = marks[i].stage;
+            log->phase = marks[i].phase;
             reader->eval = marks[i].eval;
         }
     if (kind == RC_LOG_MARK_TRAIN_PL) { /* a bar that moves is no evidence to show */

@@ -82,14 +82,14 @@ static rc_code say_oom(const rc_log *log, rc_arena *mem, const char **out, rc_er
 {
     const rc_oom *oom = &log->ooms[0];
     char bytes[32], rank[32] = "", asked[64] = "";
-    rc_stage stage = oom->stage == RC_STAGE_UNKNOWN ? log->last_stage : oom->stage;
+    rc_job_phase phase = oom->phase == RC_JOB_UNKNOWN ? log->last_phase : oom->phase;
     if (oom->rank >= 0)
         snprintf(rank, sizeof rank, " on rank %d", oom->rank);
     if (oom->requested_bytes > 0)
         snprintf(asked, sizeof asked, ", asking for %s",
                  rc_format_bytes(oom->requested_bytes, bytes));
-    return rc_arena_printf(mem, out, err, "out of memory in %s%s%s", rc_stage_name(stage), rank,
-                           asked);
+    return rc_arena_printf(mem, out, err, "out of memory in %s%s%s", rc_job_phase_name(phase),
+                           rank, asked);
 }
 
 /* Why a run is no pass, or NULL. Evidence first, the exit status last. */
@@ -99,7 +99,7 @@ static rc_code failure_of(const launched *l, const rc_log *log, const rc_process
     const rc_log_train *train = &log->train;
     long long n_needed = N_WARM_ITERATIONS + l->launch->n_steady;
     long long n_reached = train->last_iteration > 0 ? train->last_iteration : 0;
-    bool has_stage = log->last_stage != RC_STAGE_UNKNOWN && log->last_stage != RC_STAGE_NONE;
+    bool has_phase = log->last_phase != RC_JOB_UNKNOWN && log->last_phase != RC_JOB_NONE;
     char limit[32];
     *out = NULL;
     if (log->n_ooms > 0)
@@ -116,8 +116,8 @@ static rc_code failure_of(const launched *l, const rc_log *log, const rc_process
             rc_format_seconds(l->launch->timeout_seconds, limit), n_reached, n_needed);
     if (result->status != 0)
         return rc_arena_printf(l->mem, out, err, "exit status %d after iteration %lld%s%s",
-                               result->status, n_reached, has_stage ? ", in " : "",
-                               has_stage ? rc_stage_name(log->last_stage) : "");
+                               result->status, n_reached, has_phase ? ", in " : "",
+                               has_phase ? rc_job_phase_name(log->last_phase) : "");
     return rc_arena_printf(
         l->mem, out, err,
         "the log has %lld iterations; %lld make a pass (two to warm up, %lld "

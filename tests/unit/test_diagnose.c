@@ -119,7 +119,7 @@ static void diagnose_says_what_to_bring_when_it_knows_nothing(void **state)
     (void)state;
     answer got = ask("hello\n");
     assert_int_equal(got.diagnosis->cause, RC_CAUSE_INSUFFICIENT_DATA);
-    assert_int_equal(got.diagnosis->stage, RC_STAGE_UNKNOWN);
+    assert_int_equal(got.diagnosis->phase, RC_JOB_UNKNOWN);
     assert_string_equal(got.diagnosis->steps[0].name, "bring_message");
     rc_arena_close(got.mem);
 }

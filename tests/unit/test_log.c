@@ -165,7 +165,7 @@ static void log_does_not_depend_on_pieces(void **state)
         reading got = read_pieces(text, strlen(text), piece);
         assert_int_equal(got.log->n_ooms, 1);
         assert_int_equal(got.log->ooms[0].rank, 1);
-        assert_int_equal(got.log->ooms[0].stage, RC_STAGE_FORWARD);
+        assert_int_equal(got.log->ooms[0].phase, RC_JOB_FORWARD);
         assert_int_equal(got.log->ooms[0].where.line, 3);
         assert_int_equal(got.log->n_lines, 3);
         done(&got);
@@ -209,53 +209,53 @@ static void log_takes_ranks_from_every_prefix(void **state)
 typedef struct stage_case {
     const char *name;
     const char *frames; /* "PATH NAME CODE|..." */
-    rc_stage stage;
+    rc_job_phase phase;
 } stage_case;
 
-static const stage_case stage_cases[] = {
+static const stage_case phase_cases[] = {
     {"forward inside backward",
      "t.py step loss.backward()|c.py backward outputs = ctx.run_function(*args)|m.py forward y",
-     RC_STAGE_BACKWARD},
-    {"forward inside evaluation", "t.py evaluate out = model(x)|m.py forward y", RC_STAGE_EVAL},
+     RC_JOB_BACKWARD},
+    {"forward inside evaluation", "t.py evaluate out = model(x)|m.py forward y", RC_JOB_EVAL},
     {"flatten inside backward",
      "t.py backward_step x|d.py allreduce_params flat = _flatten_dense_tensors(g)",
-     RC_STAGE_GRAD_SYNC},
+     RC_JOB_GRAD_SYNC},
     {"state inside step",
      "t.py train optimizer.step()|torch/optim/adam.py _init_group state['exp_avg'] = torch.zeros_like(p)",
-     RC_STAGE_OPTIMIZER_INIT},
+     RC_JOB_OPTIMIZER_INIT},
     {"update inside step",
      "t.py train optimizer.step()|torch/optim/adam.py _multi_tensor_adam x = torch._foreach_sqrt(device_exp_avg_sqs)",
-     RC_STAGE_OPTIMIZER_STEP},
+     RC_JOB_OPTIMIZER_STEP},
     {"closure inside step",
      "l.py optimizer_step optimizer.step(closure=c)|l.py closure x|u.py training_step y|u.py forward z",
-     RC_STAGE_FORWARD},
+     RC_JOB_FORWARD},
     {"optimizer inside setup",
      "t.py setup_model_and_optimizer x|d.py initialize_optimizer_states self.optimizer.step()",
-     RC_STAGE_OPTIMIZER_INIT},
+     RC_JOB_OPTIMIZER_INIT},
     {"load inside setup",
      "t.py setup_model_and_optimizer x|c.py load_checkpoint optimizer.load_state_dict(s)|o.py load_state_dict x",
-     RC_STAGE_CHECKPOINT_LOAD},
+     RC_JOB_CHECKPOINT_LOAD},
     {"backward inside a strategy's forward",
      "s.py forward x|u.py training_step self.manual_backward(loss)|torch/_tensor.py backward y",
-     RC_STAGE_BACKWARD},
+     RC_JOB_BACKWARD},
     {"capture with its backward",
      "t.py create_cudagraphs x|g.py make_graphed_callables grads = torch.autograd.grad(y)",
-     RC_STAGE_GRAPH_CAPTURE},
+     RC_JOB_GRAPH_CAPTURE},
     {"building",
      "c.py main model = llama2_7b()|torch/utils/_device.py __torch_function__ return func()",
-     RC_STAGE_MODEL_BUILD},
+     RC_JOB_MODEL_BUILD},
     {"saving", "t.py save_checkpoint_and_time save_checkpoint(|d.py all_gather_object x",
-     RC_STAGE_CHECKPOINT_SAVE},
-    {"no phase at all", "t.py train x|t.py main y", RC_STAGE_UNKNOWN},
+     RC_JOB_CHECKPOINT_SAVE},
+    {"no phase at all", "t.py train x|t.py main y", RC_JOB_UNKNOWN},
 };
 
 static void log_stage_is_the_outermost_phase(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof stage_cases / sizeof *stage_cases; i++) {
+    for (size_t i = 0; i < sizeof phase_cases / sizeof *phase_cases; i++) {
         char text[2048] = "Traceback (most recent call last):\n";
         size_t n = strlen(text);
-        for (const char *at = stage_cases[i].frames; *at;) {
+        for (const char *at = phase_cases[i].frames; *at;) {
             char path[100], name[100];
             size_t n_path = strcspn(at, " "), n_name = strcspn(at + n_path + 1, " ");
             const char *code = at + n_path + 1 + n_name + 1;
@@ -271,8 +271,8 @@ static void log_stage_is_the_outermost_phase(void **state)
         snprintf(text + n, sizeof text - n, "torch.OutOfMemoryError: CUDA out of memory.\n");
         reading got = read_text(text);
         assert_int_equal(got.log->n_ooms, 1);
-        if (got.log->ooms[0].stage != stage_cases[i].stage)
-            fail_msg("%s: %s", stage_cases[i].name, rc_stage_name(got.log->ooms[0].stage));
+        if (got.log->ooms[0].phase != phase_cases[i].phase)
+            fail_msg("%s: %s", phase_cases[i].name, rc_job_phase_name(got.log->ooms[0].phase));
         done(&got);
     }
 }

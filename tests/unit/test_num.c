@@ -4,6 +4,7 @@
 #include "base/num.h"
 
 #include <math.h>
+#include <string.h>
 
 static void products_and_sums_refuse_overflow_and_negatives(void **state)
 {
