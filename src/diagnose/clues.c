@@ -4,6 +4,7 @@
  * gives  a truth per clue; what the rows of diagnoses.def are made of
  */
 #include "diagnose/diag.h"
+#include "diagnose/kinds.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,13 +60,11 @@ SEE(OOM_OVERFLOW)
 }
 SEE(OOM_LIBRARY)
 {
-    return HAS_ANY(d, RC_LOG_DRIVER_OOM, RC_LOG_NCCL_OOM, RC_LOG_CUBLAS_ALLOC,
-                   RC_LOG_CUDNN_ALLOC, RC_LOG_CUDNN_DEVICE_ALLOC, RC_LOG_CUFFT_ALLOC,
-                   RC_LOG_HIPBLAS_ALLOC, RC_LOG_CUBLAS_INIT, RC_LOG_CUDNN_INIT);
+    return HAS_ANY(d, KINDS_LIBRARY);
 }
 SEE(ENGINE_REFUSED)
 {
-    return HAS_ANY(d, RC_LOG_ENGINE_MEMORY, RC_LOG_ENGINE_CACHE);
+    return HAS_ANY(d, KINDS_ENGINE);
 }
 SEE(HOST_KILLED)
 {
@@ -76,9 +75,7 @@ SEE(HOST_KILLED)
 }
 SEE(HOST_REFUSED)
 {
-    return HAS_ANY(d, RC_LOG_HOST_ALLOC, RC_LOG_HOST_ERRNO, RC_LOG_HOST_BADALLOC,
-                   RC_LOG_HOST_NUMPY, RC_LOG_HOST_MEMORYERROR, RC_LOG_HOST_SHM,
-                   RC_LOG_HOST_BUS);
+    return HAS_ANY(d, KINDS_HOST);
 }
 SEE(PINNED)
 {
@@ -127,8 +124,7 @@ SEE(POOL_REFUSED)
 }
 SEE(MISMATCH)
 {
-    return HAS_ANY(d, RC_LOG_CHECKPOINT_METADATA, RC_LOG_CHECKPOINT_COUNT,
-                   RC_LOG_CHECKPOINT_MORE, RC_LOG_CHECKPOINT_UNPACK);
+    return HAS_ANY(d, KINDS_MISMATCH);
 }
 SEE(MISMATCH_ROWS)
 {
@@ -174,7 +170,7 @@ SEE(REPLAY_GRAD)
 }
 SEE(REPLAY_TWICE)
 {
-    return HAS_ANY(d, RC_LOG_CHECKPOINT_TWICE, RC_LOG_CHECKPOINT_TWICE2);
+    return HAS_ANY(d, KINDS_TWICE);
 }
 SEE(LOSS_DETACHED)
 {
@@ -208,11 +204,7 @@ SEE(OTHER_ERROR)
     bool is_last = has_event(d, RC_LOG_ERROR) &&
                    (log->train.n_lines == 0 || log->last_error.file != log->train.where.file ||
                     log->last_error.line > log->train.where.line);
-    bool is_crash =
-        HAS_ANY(d, RC_LOG_TIMEOUT_NCCL, RC_LOG_SEGFAULT, RC_LOG_TIME_LIMIT, RC_LOG_ILLEGAL,
-                RC_LOG_ILLEGAL_HSA, RC_LOG_ILLEGAL_ALIGN, RC_LOG_DEVICE_ASSERT,
-                RC_LOG_LAUNCH_FAILURE, RC_LOG_ECC, RC_LOG_XID, RC_LOG_BUS_LOST,
-                RC_LOG_PREEMPTED, RC_LOG_NODE_FAIL, RC_LOG_OUT_OF_RESOURCE);
+    bool is_crash = HAS_ANY(d, KINDS_CRASH);
     return !d->oom && (is_last || is_crash);
 }
 SEE(DIED)

@@ -5,6 +5,7 @@
  * next   clues.c asks, diagnose.c decides, words.c tells
  */
 #include "diagnose/diag.h"
+#include "diagnose/kinds.h"
 
 #include "base/num.h"
 #include "base/text.h"
@@ -310,25 +311,13 @@ static const rc_log_event *first_of(const rc_log *log, const rc_log_kind *kinds,
     return first;
 }
 
-static const rc_log_kind library_kinds[] = {
-    RC_LOG_DRIVER_OOM,  RC_LOG_NCCL_OOM,      RC_LOG_CUBLAS_ALLOC,
-    RC_LOG_CUDNN_ALLOC, RC_LOG_CUFFT_ALLOC,   RC_LOG_CUBLAS_INIT,
-    RC_LOG_CUDNN_INIT,  RC_LOG_HIPBLAS_ALLOC, RC_LOG_CUDNN_DEVICE_ALLOC};
-static const rc_log_kind engine_kinds[] = {RC_LOG_ENGINE_MEMORY, RC_LOG_ENGINE_CACHE};
-static const rc_log_kind host_kinds[] = {
-    RC_LOG_HOST_ALLOC, RC_LOG_HOST_ERRNO, RC_LOG_HOST_BADALLOC,   RC_LOG_HOST_NUMPY,
-    RC_LOG_HOST_SHM,   RC_LOG_HOST_BUS,   RC_LOG_HOST_MEMORYERROR};
-static const rc_log_kind error_kinds[] = {
-    RC_LOG_ERROR,         RC_LOG_TIMEOUT_NCCL,  RC_LOG_SEGFAULT,
-    RC_LOG_TIME_LIMIT,    RC_LOG_ILLEGAL,       RC_LOG_ILLEGAL_HSA,
-    RC_LOG_ILLEGAL_ALIGN, RC_LOG_DEVICE_ASSERT, RC_LOG_LAUNCH_FAILURE,
-    RC_LOG_ECC,           RC_LOG_XID,           RC_LOG_BUS_LOST,
-    RC_LOG_PREEMPTED,     RC_LOG_NODE_FAIL,     RC_LOG_OUT_OF_RESOURCE};
-static const rc_log_kind replay_kinds[] = {RC_LOG_CHECKPOINT_METADATA, RC_LOG_CHECKPOINT_COUNT,
-                                           RC_LOG_CHECKPOINT_MORE,     RC_LOG_CHECKPOINT_UNPACK,
-                                           RC_LOG_CHECKPOINT_STOP,     RC_LOG_CHECKPOINT_GRAD,
-                                           RC_LOG_CHECKPOINT_TWICE,    RC_LOG_CHECKPOINT_TWICE2,
-                                           RC_LOG_NO_GRAD_FN,          RC_LOG_EXPANDABLE_POOL};
+static const rc_log_kind library_kinds[] = {KINDS_LIBRARY};
+static const rc_log_kind engine_kinds[] = {KINDS_ENGINE};
+static const rc_log_kind host_kinds[] = {KINDS_HOST};
+static const rc_log_kind error_kinds[] = {RC_LOG_ERROR, KINDS_CRASH};
+static const rc_log_kind replay_kinds[] = {KINDS_MISMATCH,         KINDS_TWICE,
+                                           RC_LOG_CHECKPOINT_STOP, RC_LOG_CHECKPOINT_GRAD,
+                                           RC_LOG_NO_GRAD_FN,      RC_LOG_EXPANDABLE_POOL};
 #define FIRST_OF(log, kinds) first_of((log), (kinds), sizeof(kinds) / sizeof *(kinds))
 
 static rc_code event_text(diag *d, const rc_log_event *event, const char **out, rc_error *err)
