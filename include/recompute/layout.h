@@ -56,6 +56,8 @@ typedef struct rc_chunk {
     int n_mtp;
     const rc_layer_run *mtp_runs;
     int n_mtp_runs;
+    /* the depths run one depth's weights in turn (mtp_use_repeated_layer), else each has its own */
+    bool is_mtp_shared;
     /* With multi-token prediction it stands behind the model's last layer, else with the loss. */
     bool has_final_norm;
     /* The [V, h] weights that are allocated here: of the word embedding, of the output layer. */

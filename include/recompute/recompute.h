@@ -4,7 +4,8 @@
  *   read.h, args.h → config.h → layout.h → graph.h → policy.h → schedule.h → cost.h, plan.h, exec.h → train.h, study.h
  *
  * passes.h makes the nouns from graph to cost in one call; pipeline.h is the order in which a stage of a layout runs.
- * Beside this line stand check.h, which judges a config, and snapshot_file.h → snapshot.h and log.h → diagnose.h, which read what a job left.
+ * Beside this line stand check.h, which judges a config, and snapshot_file.h → snapshot.h and log.h →
+ * diagnose.h, which read what a job left.
  *
  * Whatever a stage can print is a table.h, which report.h, picture.h and timeline.h write.
  */

@@ -189,6 +189,19 @@ static rc_code need_number(const pattern *p, rc_field field, int64_t given, int 
                    rc_field_key(p->field), n, rc_field_key(field), n);
 }
 
+/* Depths that share their weights may be more than the pattern has. */
+static rc_code read_n_mtp(const pattern *p, rc_model_layers *out, rc_error *err)
+{
+    const rc_field field = RC_FIELD_mtp_num_layers;
+    const bool is_set = rc_layout_is_set(p->cfg, field);
+    out->n_mtp = p->n_depths;
+    if (!out->is_mtp_shared || !is_set || p->n_depths == 0)
+        return need_number(p, field, is_set ? p->cfg->mtp_num_layers : 0, p->n_depths, err);
+    RC_TRY(rc_layers_need_number(p->cfg, field, p->cfg->mtp_num_layers, err));
+    out->n_mtp = (int)p->cfg->mtp_num_layers;
+    return RC_OK;
+}
+
 static rc_code refuse_other_splits(const pattern *p, rc_error *err)
 {
     static const rc_field others[] = {RC_FIELD_pipeline_model_parallel_layout,
@@ -223,10 +236,7 @@ rc_code rc_hybrid_layers_read(const rc_config *cfg, int64_t n_experts, rc_arena 
     RC_TRY(read_letters(&p, p.text, p.n_main, out->kinds, err));
     RC_TRY(need_number(&p, RC_FIELD_num_layers, cfg->num_layers, out->n, err));
     RC_TRY(read_depths(&p, err));
-    RC_TRY(need_number(&p, RC_FIELD_mtp_num_layers,
-                       cfg->mtp_num_layers == RC_NULL_INT ? 0 : cfg->mtp_num_layers, p.n_depths,
-                       err));
-    out->n_mtp = p.n_depths;
+    RC_TRY(read_n_mtp(&p, out, err));
     out->n_in_depth = (int)p.n_in_depth;
     RC_TRY(RC_NEW(mem, &out->mtp, p.n_in_depth, err));
     return read_letters(&p, p.mtp, p.n_in_depth, out->mtp, err);

@@ -11,6 +11,8 @@ typedef struct rc_model_layers {
     /* [n_in_depth] layers of one depth of multi-token prediction, and depths */
     rc_layer_kind *mtp;
     int n_in_depth, n_mtp;
+    /* known before the rest is read */
+    bool is_mtp_shared;
     /* what a depth has instead where it stands in a chunk without layers */
     rc_layer_kind mtp_alone;
 
@@ -23,7 +25,7 @@ typedef struct rc_model_layers {
 /* Of a config without a pattern (gpt.c), and of one with (hybrid.c).
  *
  * takes   n_experts  as rc_parallel_read_experts gives it
- * gives   *out       all of it; it is zero
+ * gives   *out       all of it; the rest of it is zero
  * errors  as rc_layout_make */
 RC_MUST_CHECK
 rc_code rc_gpt_layers_read(const rc_config *cfg, int64_t n_experts, rc_arena *mem,

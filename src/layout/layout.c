@@ -134,6 +134,7 @@ static rc_code make_mtp(const rc_model_layers *layers, const rc_stage_share *sha
     chunk->n_mtp = share->n_mtp;
     if (share->n_mtp == 0)
         return RC_OK;
+    chunk->is_mtp_shared = layers->is_mtp_shared;
     return rc_layer_runs_make(is_alone ? &layers->mtp_alone : layers->mtp, layers->n_in_depth,
                               mem, &chunk->mtp_runs, &chunk->n_mtp_runs, err);
 }
@@ -229,6 +230,8 @@ rc_code rc_layout_make(const rc_config *cfg, int64_t world_size, rc_arena *mem, 
     rc_layout *layout = *out;
     RC_TRY(rc_parallel_read(cfg, world_size, &layout->sizes, err));
     RC_TRY(rc_parallel_read_experts(cfg, &n_experts, err));
+    RC_TRY(
+        rc_layout_find_switch(cfg, "model.mtp_use_repeated_layer", &layers.is_mtp_shared, err));
     RC_TRY(is_hybrid ? rc_hybrid_layers_read(cfg, n_experts, mem, &layers, err)
                      : rc_gpt_layers_read(cfg, n_experts, mem, &layers, err));
     RC_TRY(rc_stages_deal(cfg, &layers, &layout->sizes, mem, &shares, err));

@@ -32,7 +32,8 @@ static void print_chunk(const rc_layout *layout, int i, FILE *to)
         fprintf(to, " from layer %d", chunk->first_layer);
     print_runs(chunk->runs, chunk->n_runs, to);
     if (chunk->n_mtp) {
-        fprintf(to, "; %d deep:", chunk->n_mtp);
+        fprintf(to, "; %d deep%s:", chunk->n_mtp,
+                chunk->is_mtp_shared ? " with the weights of one" : "");
         print_runs(chunk->mtp_runs, chunk->n_mtp_runs, to);
     }
     fprintf(to, "%s%s%s\n", chunk->has_embedding ? "; embedding" : "",

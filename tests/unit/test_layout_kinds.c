@@ -94,6 +94,31 @@ static void runs_keep_their_order_and_stop_at_chunks(void **state)
     rc_arena_close(mem);
 }
 
+static void depths_may_share_their_weights(void **state)
+{
+    static const struct {
+        const char *line;
+        int n_mtp;
+        bool is_shared;
+    } cases[] = {
+        {LAYERS(4) DEPTHS(2), 2, false},
+        {LAYERS(4) DEPTHS(2) "model.mtp_use_repeated_layer=true", 2, true},
+        {LAYERS(4) "model.mtp_use_repeated_layer=true", 0, false},
+        {"--num-layers 4 --mtp-num-layers 3 --mtp-use-repeated-layer", 3, true},
+        {PATTERN("M-/M") DEPTHS(3) "model.mtp_use_repeated_layer=true", 3, true},
+        {"--hybrid-layer-pattern M-/M/M", 2, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_arena *mem = rc_arena_open();
+        const rc_layout *layout = need_layout(cases[i].line, mem);
+        assert_int_equal(layout->n_mtp, cases[i].n_mtp);
+        assert_int_equal(layout->chunks[0].n_mtp, cases[i].n_mtp);
+        assert_int_equal(layout->chunks[0].is_mtp_shared, cases[i].is_shared);
+        rc_arena_close(mem);
+    }
+}
+
 /* Models whose layers are not all plain attention and a dense MLP, as their papers and config.json say: DeepSeek-AI
  * 2024, Moonshot AI 2025, Qwen Team 2024 and 2025, Jiang et al. 2024, OpenAI 2025, GLM-4.5 Team 2025, NVIDIA 2025. */
 static const struct model_case {
@@ -352,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_of_the_kinds_that_settings_name),
         cmocka_unit_test(runs_keep_their_order_and_stop_at_chunks),
+        cmocka_unit_test(depths_may_share_their_weights),
         cmocka_unit_test(built_in_models_have_their_published_layers),
         cmocka_unit_test(a_graph_refuses_kinds_that_have_no_builder),
         cmocka_unit_test(sizes_follow_from_those_that_are_set),

@@ -96,8 +96,6 @@ static const struct refusal {
     {LAYERS(4) "model.is_hybrid_model=true", 2, RC_E_INPUT, "give the layers as"},
     {PATTERN("M-") "model.hybrid_stack_spec=my.own_stack", 2, RC_E_UNSUPPORTED, "another make"},
     {"--num-layers 4 --standalone-embedding-stage", 3, RC_E_UNSUPPORTED, "a stage E"},
-    {"--num-layers 4 --mtp-num-layers 1 --mtp-use-repeated-layer", 5, RC_E_UNSUPPORTED,
-     "weights of its own"},
 };
 
 static void what_does_not_fit_is_refused_at_its_place(void **state)
