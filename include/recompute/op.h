@@ -139,7 +139,7 @@ RC_API const char *rc_comm_kind_name(rc_comm_kind kind);
  *   mask_probs        x [n,E]                                y [n,E], mask u8 [n,E]  0
  *   fused_router      logits [n,E]                           y [n,E], scores f32,    0
  *                                                            map u8 [n,E]
- *   z_loss            logits [n,E] (in place)                y, lse [n]              0
+ *   z_loss            logits [n,E] (in place)                y, lse [n], loss [1]    0
  *   aux_loss          probs [n,E] (in place), scores [n,E]   y, counts i64 [E],      0, 1
  *                                                            loss [1]
  *   permute           x [n,h], [order]                       y [m,h], [order]        0

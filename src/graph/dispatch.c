@@ -177,7 +177,30 @@ static int build_all_to_all_back(rc_builder *b, int rows, const rc_dispatch *way
 
 /* --- all gather */
 
-/* The probabilities of the local experts are chosen by a mask of all tokens; the map itself has no gradient. */
+/* Probabilities of the local experts are written apart, expert by expert, and those of rows chosen by a mask: of such a
+ * choice both are kept. */
+static int build_chosen(rc_builder *b, int probs)
+{
+    int local = build_like(b, "mlp.dispatch.local_probs", probs, "[el, nepet]");
+    rc_op_parts op = {.kind = RC_OP_contiguous,
+                      .part = "mlp.dispatch.local_probs",
+                      .in = RC_OPERANDS(probs),
+                      .out = RC_OPERANDS(local)};
+    rc_build_op(b, &op);
+    const order_parts chosen = {.kind = RC_OP_permute_probs,
+                                .part = "mlp.dispatch.probs_by_expert",
+                                .x = local,
+                                .order = RC_ABSENT,
+                                .shape = "[R]",
+                                .order_shape = "[el, nepet]",
+                                .dtype = RC_U8};
+    int y = build_order(b, &chosen, NULL);
+    if (b->code == RC_OK)
+        rc_build_op_row(b, rc_build_count_ops(b) - 1)->needs_in |= 1u;
+    return y;
+}
+
+/* The map itself is gathered too, and has no gradient. */
 static rc_dispatch build_gathered(rc_builder *b, int x, int probs)
 {
     const rc_dims *dims = &b->graph->dims;
@@ -196,14 +219,7 @@ static rc_dispatch build_gathered(rc_builder *b, int x, int probs)
                               is_fused(b) ? "[nepet, 2el+1]" : "[R]",
                               is_fused(b) ? RC_I32 : RC_I64};
     way.rows = build_order(b, &rows, &way.received_order);
-    const order_parts weights = {RC_OP_permute_probs,
-                                 "mlp.dispatch.probs_by_expert",
-                                 probs,
-                                 RC_ABSENT,
-                                 "[R]",
-                                 "[nepet, el]",
-                                 RC_U8};
-    way.probs = build_order(b, &weights, NULL);
+    way.probs = build_chosen(b, probs);
     return way;
 }
 

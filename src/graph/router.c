@@ -66,10 +66,11 @@ static int build_z_loss(rc_builder *b, int logits)
         return logits;
     int y = rc_build_overwrite(b, "mlp.router.z_loss", logits);
     int lse = rc_build_tensor(b, "mlp.router.z_loss.lse", RC_TENSOR_STATS, RC_F32, "[n]");
+    int loss = rc_build_tensor(b, "mlp.router.z_loss.value", RC_TENSOR_STATS, RC_F32, "[1]");
     rc_op_parts op = {.kind = RC_OP_z_loss,
                       .part = "mlp.router.z_loss",
                       .in = RC_OPERANDS(logits),
-                      .out = RC_OPERANDS(y, lse)};
+                      .out = RC_OPERANDS(y, lse, loss)};
     rc_build_op(b, &op);
     return y;
 }

@@ -3,7 +3,7 @@
  * The sums are written here from what each module saves, in bytes of 16-bit training, and share nothing with the
  * builders. T tokens of a rank, each to k of E experts, el of them here; R rows at the experts; p bytes a probability.
  *
- *   router      logits by z loss; scores of a softmax over all or of sigmoids 4TE; indices 8Tk; what is divided 4Tk + 4T;
+ *   router      logits, 4T and its value by z loss; scores of a softmax over all or of sigmoids 4TE; indices 8Tk; what is divided 4Tk + 4T;
  *               one kernel: scores 4TE and a map TE. A loss that balances: its scores 4TE, counts 8E, its value
  *   order       indices 8 a row, and the int64 of a sort of all ET; one kernel: int32, 2E + 1 a token
  *   experts     rows 2R hl, fc1's output, probabilities pR, what fc2 reads
@@ -97,7 +97,7 @@ static int64_t router(const shape *m)
 {
     int64_t sum = choice(m);
     if (m->has_z_loss)
-        sum += (m->is_f32 ? 4 : 2) * m->T * E + 4 * m->T;
+        sum += (m->is_f32 ? 4 : 2) * m->T * E + 4 * m->T + 4;
     if (m->room != ANY)
         sum += m->T * E;
     if (m->n_losses == 0)
@@ -117,7 +117,8 @@ static int64_t order(const shape *m)
         return sent + (is_one && m->el > 1 && m->room != PAD ? 4 * m->R : 0);
     }
     case ALLGATHER:
-        return all * m->el + (is_one ? 4 * all * (2 * m->el + 1) : 8 * m->R);
+        return all * m->el * (1 + probability(m)) +
+               (is_one ? 4 * all * (2 * m->el + 1) : 8 * m->R);
     case DEEPEP: {
         const int64_t choices = m->k * m->et;
         return 8 * m->T * choices + m->U * choices + 16 * m->R +
