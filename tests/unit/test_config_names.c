@@ -184,6 +184,37 @@ static void config_groups_experts_as_bridge_converts_them(void **state)
     rc_arena_close(mem);
 }
 
+/* As the bridges of Megatron Bridge set them. */
+static void config_knows_routers_of_families(void **state)
+{
+    static const struct {
+        const char *text, *score, *dtype;
+        bool is_softmax_first, has_bias;
+    } cases[] = {
+        {"preset: deepseek-v2\n", "softmax", "fp32", true, false},
+        {"preset: deepseek-v3\n", "sigmoid", "fp32", true, true},
+        {"preset: moonlight-16b-a3b\n", "sigmoid", "fp32", true, true},
+        {"preset: kimi-k2\n", "sigmoid", "fp32", true, true},
+        {"preset: glm4.5\n", "sigmoid", "fp32", false, true},
+        {"preset: mixtral-8x7b\n", "softmax", NULL, false, false},
+        {"hf_config: {model_type: deepseek_v3, num_hidden_layers: 4}\n", "sigmoid", "fp32",
+         true, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_arena *mem = rc_arena_open();
+        const rc_config *cfg = make(cases[i].text, mem);
+        assert_string_equal(cfg->moe_router_score_function, cases[i].score);
+        assert_int_equal(cfg->moe_router_pre_softmax, cases[i].is_softmax_first);
+        assert_int_equal(cfg->moe_router_enable_expert_bias, cases[i].has_bias);
+        if (cases[i].dtype)
+            assert_string_equal(cfg->moe_router_dtype, cases[i].dtype);
+        else
+            assert_null(cfg->moe_router_dtype);
+        rc_arena_close(mem);
+    }
+}
+
 static void config_reads_shapes_of_hugging_face(void **state)
 {
     (void)state;
@@ -390,6 +421,7 @@ int main(void)
         cmocka_unit_test(config_reads_targets_of_bridge),
         cmocka_unit_test(config_reads_arguments_of_megatron_lm),
         cmocka_unit_test(config_groups_experts_as_bridge_converts_them),
+        cmocka_unit_test(config_knows_routers_of_families),
         cmocka_unit_test(config_reads_shapes_of_hugging_face),
         cmocka_unit_test(config_presets_have_the_stated_sizes),
         cmocka_unit_test(config_finds_presets_as_people_write_them),
