@@ -139,7 +139,12 @@ rc_code rc_chunk_price(rc_segments *segments, const rc_setting *setting, const r
         RC_TRY(add_piece(&c, &(rc_chunk){.has_embedding = true}, false, 1));
     RC_TRY(cut_all(&c, setting));
     if (chunk->has_loss)
-        RC_TRY(add_piece(&c, &(rc_chunk){.has_loss = true}, false, 1));
+        RC_TRY(add_piece(&c,
+                         &(rc_chunk){.has_loss = true,
+                                     .n_mtp = chunk->n_mtp,
+                                     .mtp_runs = chunk->mtp_runs,
+                                     .n_mtp_runs = chunk->n_mtp_runs},
+                         false, 1));
     if (out->n_pieces == 0)
         RC_TRY(add_piece(&c, &(rc_chunk){.n_runs = 0}, false, 1));
     return add_up(&c);

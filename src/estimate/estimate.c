@@ -184,6 +184,14 @@ rc_code rc_estimate_make_in(rc_estimate_store *store, const rc_estimate_request 
     b.segments.setting =
         estimate->setting.granularity == RC_GRANULARITY_FULL ? &none : &estimate->setting;
     RC_TRY(rc_estimate_find_lacks(request->cfg, estimate, mem, err));
+    if (estimate->setting.granularity == RC_GRANULARITY_FULL && store->layout->n_mtp > 0)
+        RC_TRY(rc_estimate_add_lack(
+            estimate,
+            (rc_estimate_lack){
+                "model.mtp_num_layers",
+                "layers of multi-token prediction are counted without full recompute",
+                request->cfg->origin[RC_FIELD_mtp_num_layers].where},
+            mem, err));
     RC_TRY(price_chunks(&b));
     RC_TRY(price_ranks(&b));
     estimate->acting = find_acting(&b.segments);

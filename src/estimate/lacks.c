@@ -26,18 +26,23 @@ typedef struct finder {
     rc_arena *mem;
 } finder;
 
+rc_code rc_estimate_add_lack(rc_estimate *estimate, rc_estimate_lack more, rc_arena *mem,
+                             rc_error *err)
+{
+    RC_TRY(RC_GROW(mem, &estimate->lacks, (size_t)estimate->n_lacks, &estimate->n_lacks_room,
+                   (size_t)estimate->n_lacks + 1, err));
+    estimate->lacks[estimate->n_lacks++] = more;
+    return RC_OK;
+}
+
 static rc_code note(const rc_config *cfg, const rc_asked *asked, const rc_ask *row,
                     const void *user, rc_error *err)
 {
     const finder *f = user;
-    rc_estimate *estimate = f->estimate;
     if (!row || !rc_ask_is_asked(cfg, asked, row))
         return RC_OK;
-    RC_TRY(RC_GROW(f->mem, &estimate->lacks, (size_t)estimate->n_lacks, &estimate->n_lacks_room,
-                   (size_t)estimate->n_lacks + 1, err));
-    estimate->lacks[estimate->n_lacks++] =
-        (rc_estimate_lack){asked->key, row->words, asked->where};
-    return RC_OK;
+    return rc_estimate_add_lack(
+        f->estimate, (rc_estimate_lack){asked->key, row->words, asked->where}, f->mem, err);
 }
 
 rc_code rc_estimate_find_lacks(const rc_config *cfg, rc_estimate *estimate, rc_arena *mem,

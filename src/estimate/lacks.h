@@ -4,6 +4,12 @@
 
 #include <recompute/estimate.h>
 
+/* One more.
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+rc_code rc_estimate_add_lack(rc_estimate *estimate, rc_estimate_lack more, rc_arena *mem,
+                             rc_error *err);
+
 /* Fills estimate->lacks.
  * errors  RC_E_MEMORY */
 RC_MUST_CHECK

@@ -21,7 +21,7 @@ enum { ALLOCATOR_ROUND = 512 };
 static bool is_same_chunk(const rc_chunk *a, const rc_chunk *b)
 {
     return a->has_embedding == b->has_embedding && a->has_loss == b->has_loss &&
-           a->n_runs == b->n_runs &&
+           a->n_mtp == b->n_mtp && a->n_runs == b->n_runs &&
            (a->n_runs == 0 ||
             memcmp(a->runs, b->runs, (size_t)a->n_runs * sizeof *a->runs) == 0);
 }

@@ -79,12 +79,16 @@ static void open_buffer(const rc_state_request *request, int64_t n_shards, buffe
         b->align = common_multiple(b->align, BUSBW_ALIGN);
 }
 
-/* The output layer of a tied model uses the embedding's weights where both stand in the chunk. */
+/* A chunk that embeds has the table once: for multi-token prediction, and for the output layer of a tied model. */
 static bool is_held(const rc_config *cfg, const rc_chunk *chunk, const rc_tensor *tensor)
 {
     if (tensor->kind != RC_TENSOR_WEIGHT)
         return false;
-    return !chunk->has_embedding || !cfg->share_embeddings_and_output_weights ||
+    if (!chunk->has_embedding)
+        return true;
+    if (strcmp(tensor->part, "mtp.word_embeddings.weight") == 0)
+        return false;
+    return !cfg->share_embeddings_and_output_weights ||
            strcmp(tensor->part, "output_layer.weight") != 0;
 }
 

@@ -160,8 +160,20 @@ int rc_build_moe_branch(rc_builder *b, int x);       /* norm, experts, bias-drop
 int rc_build_lacking(rc_builder *b, int x);
 /* Tokens embedded; *words is the tensor of the table. */
 int rc_build_embedding(rc_builder *b, int *words);
-/* Final norm, output layer and loss; `words` is the embedding's table, or RC_ABSENT in a chunk without it. */
-void rc_build_loss(rc_builder *b, int x, int words);
+/* Another look-up of tokens: the table `words` and no positions. */
+int rc_build_lookup(rc_builder *b, int words, int positions);
+/* The table of the output layer: `words`, the embedding's, where weights are tied and it stands here, else one of its
+ * own. `words` may be RC_ABSENT. */
+int rc_build_output_words(rc_builder *b, int words);
+/* A table of words of its own. */
+int rc_build_words(rc_builder *b, const char *part);
+/* Output layer and loss of x, which was normed; gives the loss, a tensor of that kind. */
+int rc_build_loss(rc_builder *b, rc_tensor_kind kind, int x, int words);
+/* Depths of multi-token prediction behind x, the model's normed output, with a loss each. `words` is the table that
+ * embeds, `output_words` that of the output layer. */
+typedef int rc_build_layer(rc_builder *b, const rc_layer_kind *kind, int x);
+void rc_build_mtp(rc_builder *b, const rc_chunk *chunk, int x, int words, int output_words,
+                  rc_build_layer *build_layer);
 /* The ends of a chunk that has neighbours. */
 int rc_build_recv(rc_builder *b);
 void rc_build_send(rc_builder *b, int x);

@@ -7,7 +7,7 @@
 /* A row a word, and rows behind them that only make V a round number. Of the engine's those are 0:
  * no token reads them and the softmax ends before them, so they have no gradient, and weight decay
  * of 0 is 0. In Megatron they are words that no target ever names (W is V). */
-static int build_words(rc_builder *b, const char *part)
+int rc_build_words(rc_builder *b, const char *part)
 {
     const rc_dims *dims = &b->graph->dims;
     int w = rc_build_weight(b, part, "[V/t, h]", RC_INIT_NORMAL, b->cfg->init_method_std);
@@ -16,16 +16,10 @@ static int build_words(rc_builder *b, const char *part)
     return w;
 }
 
-int rc_build_embedding(rc_builder *b, int *words)
+int rc_build_lookup(rc_builder *b, int words, int positions)
 {
-    rc_graph *graph = b->graph;
-    const rc_config *cfg = b->cfg;
+    const rc_graph *graph = b->graph;
     const bool is_cut = graph->dims.t > 1;
-    bool has_positions = strcmp(cfg->position_embedding_type, "learned_absolute") == 0;
-    *words = build_words(b, "word_embeddings.weight");
-    int positions = has_positions ? rc_build_weight(b, "position_embeddings.weight", "[s, h]",
-                                                    RC_INIT_NORMAL, cfg->init_method_std)
-                                  : RC_ABSENT;
     /* A rank has the rows of its own words; the others' are 0 until the ranks are added up. */
     const char *part = is_cut ? "word_embeddings" : "output";
     int y =
@@ -34,10 +28,21 @@ int rc_build_embedding(rc_builder *b, int *words)
         .kind = RC_OP_embedding,
         .part = part,
         .attr = {.n = graph->dims.N, .h = graph->dims.h, .V = graph->dims.V / graph->dims.t},
-        .in = RC_OPERANDS(graph->tokens, *words, positions),
+        .in = RC_OPERANDS(graph->tokens, words, positions),
         .out = RC_OPERANDS(y)};
     rc_build_op(b, &op);
-    y = rc_build_leave_tp(b, "output", y);
+    return rc_build_leave_tp(b, "output", y);
+}
+
+int rc_build_embedding(rc_builder *b, int *words)
+{
+    const rc_config *cfg = b->cfg;
+    bool has_positions = strcmp(cfg->position_embedding_type, "learned_absolute") == 0;
+    *words = rc_build_words(b, "word_embeddings.weight");
+    int positions = has_positions ? rc_build_weight(b, "position_embeddings.weight", "[s, h]",
+                                                    RC_INIT_NORMAL, cfg->init_method_std)
+                                  : RC_ABSENT;
+    int y = rc_build_lookup(b, *words, positions);
     return rc_build_dropout(b, "embedding_dropout", y, cfg->hidden_dropout);
 }
 
@@ -74,33 +79,37 @@ static bool writes_over_logits(const rc_builder *b)
 
 /* Engine: backward reads the logits and their log-sum-exp, and writes dlogits over the logits.
  * Megatron (fusions/fused_cross_entropy.py): keeps the softmax in fp32, the logits die. */
-static void build_cross_entropy(rc_builder *b, int logits)
+static int build_cross_entropy(rc_builder *b, rc_tensor_kind kind, int logits)
 {
     rc_graph *graph = b->graph;
     const bool is_over = writes_over_logits(b);
     int kept =
         is_over ? rc_build_tensor(b, "loss.lse", RC_TENSOR_STATS, RC_F32, "[N]")
                 : rc_build_tensor(b, "loss.softmax", RC_TENSOR_ACTIVATION, RC_F32, "[N, W/t]");
-    graph->loss = rc_build_tensor(b, "loss", RC_TENSOR_LOSS, RC_F32, "[1]");
+    int loss = rc_build_tensor(b, "loss", kind, RC_F32, "[1]");
     rc_op_parts op = {
         .kind = RC_OP_cross_entropy,
         .part = "loss",
         .attr = {.n = graph->dims.N, .V = graph->dims.W / graph->dims.t, .loss_scale = 1.0},
         .in = RC_OPERANDS(logits, graph->targets),
-        .out = RC_OPERANDS(graph->loss, kept)};
+        .out = RC_OPERANDS(loss, kept)};
     int at = rc_build_op(b, &op);
     if (!is_over && b->code == RC_OK)
         rc_build_op_row(b, at)->needs_in &= ~1u;
+    return loss;
 }
 
-void rc_build_loss(rc_builder *b, int x, int words)
+int rc_build_output_words(rc_builder *b, int words)
 {
-    rc_graph *graph = b->graph;
-    int y = rc_build_norm(b, "decoder.final_layernorm", x);
-    int w = words;
-    if (w == RC_ABSENT || !b->cfg->share_embeddings_and_output_weights)
-        w = build_words(b, "output_layer.weight");
-    y = rc_build_enter_tp(b, "output_layer.gathered", y);
+    if (words == RC_ABSENT || !b->cfg->share_embeddings_and_output_weights)
+        return rc_build_words(b, "output_layer.weight");
+    return words;
+}
+
+int rc_build_loss(rc_builder *b, rc_tensor_kind kind, int x, int words)
+{
+    const rc_graph *graph = b->graph;
+    int y = rc_build_enter_tp(b, "output_layer.gathered", x);
     int logits =
         rc_build_tensor(b, "output_layer", RC_TENSOR_ACTIVATION, graph->dtype, "[N, W/t]");
     rc_op_parts op = {.kind = RC_OP_linear,
@@ -109,8 +118,8 @@ void rc_build_loss(rc_builder *b, int x, int words)
                                .in = graph->dims.h,
                                .out = graph->dims.W / graph->dims.t,
                                .group = rc_build_grad_group(b)},
-                      .in = RC_OPERANDS(y, w),
+                      .in = RC_OPERANDS(y, words),
                       .out = RC_OPERANDS(logits)};
     rc_build_op(b, &op);
-    build_cross_entropy(b, logits);
+    return build_cross_entropy(b, kind, logits);
 }

@@ -134,13 +134,30 @@ static void build_first(rc_builder *b, const rc_chunk *chunk, int *x, int *words
     rc_graph *graph = b->graph;
     *words = RC_ABSENT;
     rc_build_block(b, "", false);
-    if (chunk->has_embedding)
+    if (chunk->has_embedding || chunk->n_mtp > 0)
         graph->tokens = rc_build_tensor(b, "tokens", RC_TENSOR_INPUT, RC_I32, "[N]");
     if (chunk->has_loss)
         graph->targets = rc_build_tensor(b, "targets", RC_TENSOR_INPUT, RC_I32, "[N]");
     b->prefix = chunk->has_embedding ? "embedding." : "";
     *x = chunk->has_embedding ? rc_build_embedding(b, words) : rc_build_recv(b);
     *x = rc_build_block_end(b, 1, *x);
+}
+
+static int build_layer(rc_builder *b, const rc_layer_kind *kind, int x)
+{
+    x = build_layer_part(b, &mixers[kind->mixer], x);
+    return build_layer_part(b, &mlps[kind->mlp], x);
+}
+
+/* Megatron runs the depths before the model's own output: their losses are held longest. */
+static void build_head(rc_builder *b, const rc_chunk *chunk, int x, int words)
+{
+    x = rc_build_norm(b, "decoder.final_layernorm", x);
+    const int output_words = rc_build_output_words(b, words);
+    if (chunk->n_mtp > 0 && words == RC_ABSENT)
+        words = rc_build_words(b, "mtp.word_embeddings.weight");
+    rc_build_mtp(b, chunk, x, words, output_words, build_layer);
+    b->graph->loss = rc_build_loss(b, RC_TENSOR_LOSS, x, output_words);
 }
 
 static rc_code build_chunk(rc_builder *b, const rc_chunk *chunk)
@@ -150,13 +167,12 @@ static rc_code build_chunk(rc_builder *b, const rc_chunk *chunk)
     for (int i = 0; i < chunk->n_runs; i++) {
         const rc_layer_run *run = &chunk->runs[i];
         rc_build_block(b, "decoder.layers.", true);
-        x = build_layer_part(b, &mixers[run->kind.mixer], x);
-        x = build_layer_part(b, &mlps[run->kind.mlp], x);
+        x = build_layer(b, &run->kind, x);
         x = rc_build_block_end(b, run->n_layers, x);
     }
     rc_build_block(b, "", false);
     if (chunk->has_loss)
-        rc_build_loss(b, x, words);
+        build_head(b, chunk, x, words);
     else
         rc_build_send(b, x);
     rc_build_block_end(b, 1, RC_ABSENT);
@@ -199,6 +215,36 @@ static rc_code need_experts(const rc_config *cfg, const rc_dims *dims, rc_error 
     return RC_OK;
 }
 
+static rc_code need_run(const rc_config *cfg, const rc_layer_run *run, const rc_dims *dims,
+                        rc_error *err)
+{
+    const bool is_something = mixers[run->kind.mixer].build || mlps[run->kind.mlp].build;
+    if (run->n_layers < 1 || !is_something)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
+                       "a run of %d layers of %s and %s cannot be built", run->n_layers,
+                       mixers[run->kind.mixer].name, mlps[run->kind.mlp].name);
+    RC_TRY(refuse_lacking(&mixers[run->kind.mixer], err));
+    RC_TRY(refuse_lacking(&mlps[run->kind.mlp], err));
+    RC_TRY(need_mixer(cfg, run->kind.mixer, err));
+    return run->kind.mlp == RC_MLP_moe ? need_experts(cfg, dims, err) : RC_OK;
+}
+
+static rc_code need_mtp(const rc_config *cfg, const rc_chunk *chunk, const rc_dims *dims,
+                        rc_error *err)
+{
+    if (chunk->n_mtp > 0 && !chunk->has_loss)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_mtp_num_layers].where,
+                       "multi-token prediction stands on another stage than the loss; that is "
+                       "not known here");
+    if (chunk->n_mtp > 1 && chunk->is_mtp_shared)
+        return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_mtp_num_layers].where,
+                       "depths of multi-token prediction that share their weights are not known "
+                       "here, set mtp_use_repeated_layer to false");
+    for (int i = 0; i < chunk->n_mtp_runs && chunk->n_mtp > 0; i++)
+        RC_TRY(need_run(cfg, &chunk->mtp_runs[i], dims, err));
+    return RC_OK;
+}
+
 /* The layers of a chunk, all of them in `L`. */
 static rc_code need_chunk(const rc_config *cfg, const rc_chunk *chunk, rc_dims *dims,
                           rc_error *err)
@@ -206,24 +252,14 @@ static rc_code need_chunk(const rc_config *cfg, const rc_chunk *chunk, rc_dims *
     int64_t *L = &dims->L;
     *L = 0;
     for (int i = 0; i < chunk->n_runs; i++) {
-        const rc_layer_run *run = &chunk->runs[i];
-        const bool is_something = mixers[run->kind.mixer].build || mlps[run->kind.mlp].build;
-        if (run->n_layers < 1 || !is_something)
-            return RC_FAIL(err, RC_E_UNSUPPORTED, RC_NOWHERE,
-                           "a run of %d layers of %s and %s cannot be built", run->n_layers,
-                           mixers[run->kind.mixer].name, mlps[run->kind.mlp].name);
-        RC_TRY(refuse_lacking(&mixers[run->kind.mixer], err));
-        RC_TRY(refuse_lacking(&mlps[run->kind.mlp], err));
-        RC_TRY(need_mixer(cfg, run->kind.mixer, err));
-        if (run->kind.mlp == RC_MLP_moe)
-            RC_TRY(need_experts(cfg, dims, err));
-        *L += run->n_layers;
+        RC_TRY(need_run(cfg, &chunk->runs[i], dims, err));
+        *L += chunk->runs[i].n_layers;
     }
     if (*L > RC_MOST_LAYERS)
         return RC_FAIL(err, RC_E_RANGE, RC_NOWHERE,
                        "a chunk has %" PRId64 " layers; at most %d can be built", *L,
                        RC_MOST_LAYERS);
-    return RC_OK;
+    return need_mtp(cfg, chunk, dims, err);
 }
 
 /* All of the model. Where layers may differ the layout says how. */
@@ -232,8 +268,14 @@ static rc_code make_whole(const rc_config *cfg, rc_arena *mem, rc_chunk *out, rc
     rc_layer_run *all;
     rc_layout *layout;
     *out = (rc_chunk){.n_runs = 1, .has_embedding = true, .has_loss = true};
-    if (cfg->num_moe_experts != RC_NULL_INT && cfg->num_moe_experts > 0) {
+    const bool has_experts = cfg->num_moe_experts != RC_NULL_INT && cfg->num_moe_experts > 0;
+    const bool has_mtp = cfg->mtp_num_layers != RC_NULL_INT && cfg->mtp_num_layers > 0;
+    if (has_experts || has_mtp) {
         RC_TRY(rc_layout_make(cfg, 0, mem, &layout, err));
+        const rc_chunk *last = &layout->chunks[layout->n_chunks - 1];
+        out->n_mtp = last->n_mtp;
+        out->mtp_runs = last->mtp_runs;
+        out->n_mtp_runs = last->n_mtp_runs;
         out->runs = layout->runs;
         out->n_runs = layout->n_runs;
         return RC_OK;

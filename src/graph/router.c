@@ -169,6 +169,12 @@ static const rc_doc *first_of(const rc_doc *node)
     return node && node->kind == RC_DOC_LIST ? node->child : node;
 }
 
+/* A value alone has neighbours too: the settings that stand beside it. */
+static const rc_doc *next_of(const rc_doc *value, const rc_doc *node)
+{
+    return value && value->kind == RC_DOC_LIST && node ? node->next : NULL;
+}
+
 static rc_code need_type(const rc_builder *b, const rc_doc *type)
 {
     static const char *const known[] = {"aux_loss", "seq_aux_loss", "global_aux_loss", "none"};
@@ -186,13 +192,14 @@ static rc_code need_type(const rc_builder *b, const rc_doc *type)
 /* How many losses have a weight. */
 static int count_losses(rc_builder *b)
 {
-    const rc_doc *weight = first_of(b->cfg->moe_aux_loss_coeff);
+    const rc_doc *types = b->cfg->moe_router_load_balancing_type;
+    const rc_doc *weights = b->cfg->moe_aux_loss_coeff, *weight = first_of(weights);
     int n = 0;
-    for (const rc_doc *type = first_of(b->cfg->moe_router_load_balancing_type);
-         type && b->code == RC_OK; type = type->next) {
+    for (const rc_doc *type = first_of(types); type && b->code == RC_OK;
+         type = next_of(types, type)) {
         b->code = need_type(b, type);
         n += b->code == RC_OK && strcmp(type->text, "none") != 0 && is_positive(weight);
-        weight = weight ? weight->next : NULL;
+        weight = next_of(weights, weight);
     }
     return n;
 }

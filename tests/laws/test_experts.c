@@ -499,9 +499,44 @@ static void every_setting_is_scheduled(void **state)
     for_shapes(30, check_schedules);
 }
 
+/* A value alone, with settings beside it in its section, is one loss; a weight of 0 is none. */
+static void one_loss_without_a_list_is_one_loss(void **state)
+{
+    static const struct {
+        const char *weight;
+        int n;
+    } cases[] = {{"model.moe_aux_loss_coeff=0.01", 1}, {"model.moe_aux_loss_coeff=0", 0}};
+    static const rc_layer_run run = {{RC_MIXER_attention, RC_MLP_moe}, 1};
+    static const rc_chunk chunk = {.runs = &run, .n_runs = 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rc_arena *mem = rc_arena_open();
+        rc_error err = {0};
+        rc_graph *graph;
+        law_model model = plain;
+        size_t n_words = 0;
+        int n = 0;
+        while (model.words[n_words])
+            n_words++;
+        model.words[n_words - 1] = "model.moe_router_load_balancing_type=aux_loss";
+        model.words[n_words++] = cases[i].weight;
+        model.words[n_words++] = "model.moe_token_dispatcher_type=alltoall";
+        law_check(rc_graph_make(&(rc_graph_request){.cfg = law_config(&model, "auto", mem),
+                                                    .profile = RC_PROFILE_MEGATRON_TE,
+                                                    .chunk = &chunk},
+                                mem, &graph, &err),
+                  &err);
+        for (int op = 0; op < graph->n_ops; op++)
+            n += rc_graph_op(graph, op).kind == RC_OP_aux_loss;
+        assert_int_equal(n, cases[i].n);
+        rc_arena_close(mem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_loss_without_a_list_is_one_loss),
         cmocka_unit_test(every_set_of_acting_labels_keeps_what_its_modules_save),
         cmocka_unit_test(weights_and_products_add_up),
         cmocka_unit_test(ranks_exchange_rows),
