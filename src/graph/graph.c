@@ -237,9 +237,10 @@ static rc_code need_mtp(const rc_config *cfg, const rc_chunk *chunk, const rc_di
                        "multi-token prediction stands on another stage than the loss; that is "
                        "not known here");
     if (chunk->n_mtp > 1 && chunk->is_mtp_shared)
-        return RC_FAIL(err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_mtp_num_layers].where,
-                       "depths of multi-token prediction that share their weights are not known "
-                       "here, set mtp_use_repeated_layer to false");
+        return RC_FAIL(
+            err, RC_E_UNSUPPORTED, cfg->origin[RC_FIELD_mtp_num_layers].where,
+            "depths of multi-token prediction that share their weights are not known "
+            "here, set mtp_use_repeated_layer to false");
     for (int i = 0; i < chunk->n_mtp_runs && chunk->n_mtp > 0; i++)
         RC_TRY(need_run(cfg, &chunk->mtp_runs[i], dims, err));
     return RC_OK;
