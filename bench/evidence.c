@@ -1,9 +1,10 @@
-/* evidence.c — predicted peaks beside measured ones: `evidence FILE.json [ID]`.
+/* evidence.c — predicted peaks beside measured ones: `evidence FILE.json [ID | --most PERCENT]`.
  *
  * FILE holds public measurements, a row a job: `model` and `run` in Megatron's field names, `measured` with
  * peak_allocated_bytes and the rank that was measured. Every row that can be scored on memory is predicted with what
  * it says and nothing else, and the table has the error by kind of model. A row that is refused is listed with the
- * reason: it counts as not answered, not as right. With an ID the job of that row is printed whole.
+ * reason: it counts as not answered, not as right. With an ID the job of that row is printed whole. With
+ * --most the exit status is 1 where a row is refused, or the median error of a kind is larger.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <recompute/estimate.h>
@@ -240,7 +241,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_kind(const score *scores, size_t n, const char *kind)
+/* false: not all are answered, or the median is above `most`, in percent */
+static bool print_kind(const score *scores, size_t n, const char *kind, double most)
 {
     static double errors[MAX_ROWS];
     size_t n_rows = 0, n_answered = 0;
@@ -257,19 +259,22 @@ static void print_kind(const score *scores, size_t n, const char *kind)
         printf(", median error %.2f %%, largest %+.2f %%", 100 * fabs(errors[n_answered / 2]),
                100 * errors[n_answered - 1]);
     putchar('\n');
+    return n_answered == n_rows && n_rows > 0 && 100 * fabs(errors[n_answered / 2]) <= most;
 }
 
-static void print_kinds(const score *scores, size_t n)
+static bool print_kinds(const score *scores, size_t n, double most)
 {
+    bool is_good = n > 0;
     putchar('\n');
     for (size_t i = 0; i < n; i++) {
         bool is_new = true;
         for (size_t k = 0; k < i; k++)
             is_new = is_new && strcmp(scores[k].kind, scores[i].kind) != 0;
         if (is_new)
-            print_kind(scores, n, scores[i].kind);
+            is_good = print_kind(scores, n, scores[i].kind, most) && is_good;
     }
-    print_kind(scores, n, NULL);
+    print_kind(scores, n, NULL, most);
+    return is_good;
 }
 
 int main(int argc, char **argv)
@@ -279,21 +284,22 @@ int main(int argc, char **argv)
     rc_error err = {0};
     rc_doc *doc;
     size_t n = 0;
-    if (argc < 2) {
-        fputs("usage: evidence FILE.json [ID]\n", stderr);
+    const bool has_most = argc == 4 && strcmp(argv[2], "--most") == 0;
+    if (argc != 2 && argc != 3 && !has_most) {
+        fputs("usage: evidence FILE.json [ID | --most PERCENT]\n", stderr);
         return 2;
     }
     must(rc_doc_read(argv[1], mem, &doc, &err), &err);
     const rc_doc *rows = rc_doc_find(doc, "rows");
     for (const rc_doc *row = rows ? rows->child : NULL; row && n < MAX_ROWS; row = row->next) {
-        const bool is_asked = argc > 2 && strcmp(rc_doc_find(row, "id")->text, argv[2]) == 0;
+        const bool is_asked = argc == 3 && strcmp(rc_doc_find(row, "id")->text, argv[2]) == 0;
         const rc_doc *use = rc_doc_find(row, "use");
-        if (argc > 2 ? !is_asked : !is_on(use, "score_memory"))
+        if (argc == 3 ? !is_asked : !is_on(use, "score_memory"))
             continue;
         scores[n].kind = kind_of(row, mem);
         scores[n++].error = compare(row, is_asked);
     }
-    print_kinds(scores, n);
+    const bool is_good = print_kinds(scores, n, has_most ? strtod(argv[3], NULL) : 0);
     rc_arena_close(mem);
-    return 0;
+    return has_most && !is_good;
 }
