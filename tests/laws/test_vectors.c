@@ -114,11 +114,33 @@ static void flash_attention_keeps_its_output_twice(void **state)
     }
 }
 
+/* Of several kernels act(gate), the linear half and their product stay beside what fc1 gave: 5 widths, not 3. */
+static void a_gated_activation_of_several_kernels_keeps_each_step(void **state)
+{
+    rc_error err = {0};
+    rc_arena *mem = rc_arena_open();
+    law_model model = dense;
+    int64_t bytes, stats;
+    size_t n = 0;
+    (void)state;
+    while (model.words[n])
+        n++;
+    model.words[n] = "model.bias_activation_fusion=false";
+    const rc_graph *graph =
+        law_passes(law_config(&model, "auto", mem), RC_PROFILE_MEGATRON_TE, RC_NOUN_GRAPH, mem)
+            .graph;
+    law_check(rc_cost_layer(law_policy(graph, "none", mem), 1, mem, &bytes, &stats, &err),
+              &err);
+    assert_int_equal(bytes + stats, (139400 + 2 * 28672) * graph->dims.N);
+    rc_arena_close(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_keeps_as_many_bytes_a_token),
         cmocka_unit_test(flash_attention_keeps_its_output_twice),
+        cmocka_unit_test(a_gated_activation_of_several_kernels_keeps_each_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
