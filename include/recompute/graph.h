@@ -194,7 +194,7 @@ typedef struct rc_graph_request {
     rc_profile profile;
     /* vocabulary where cfg has none; 0 refuses that */
     int64_t n_words;
-    /* the part of the model, which may have no layer at all; NULL: all of it, attention and MLP in every layer */
+    /* the part of the model, which may have no layer at all; NULL: all of it, every layer of its kind */
     const rc_chunk *chunk;
     /* of Transformer Engine, 100 times the first number and the second: 217 is 2.17; 0: new enough for all that
      * is known here */
