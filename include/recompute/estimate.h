@@ -66,6 +66,8 @@ typedef struct rc_estimate_rank {
     int64_t n_parameters;
     /* of one micro-batch: forward and backward without recompute, and what is replayed */
     double micro_seconds, replay_seconds;
+    /* of one micro-batch: kept from forward to backward; what is replayed, by products and by bytes moved */
+    int64_t retained_bytes, replay_flops, replay_moved_bytes;
     /* the most that is held in the first step, when there are no moments before the update, and in a later one */
     rc_held first, later;
 } rc_estimate_rank;
@@ -81,8 +83,8 @@ typedef struct rc_estimate {
     const rc_layout *layout;
     rc_profile profile;
     rc_setting setting;
-    /* bit per rc_label: a layer of the job has what it covers */
-    uint32_t acting;
+    /* by rc_label: modules of the job that it covers; a layer may have several */
+    int n_label_modules[RC_LABEL_COUNT];
     /* [n_ranks] kinds of rank, in the order of the layout */
     rc_estimate_rank *ranks;
     int n_ranks;
@@ -187,6 +189,54 @@ RC_API rc_code rc_choices_make(const rc_estimate_request *request, int64_t room_
 RC_MUST_CHECK
 RC_API rc_code rc_choices_table(const rc_choices *choices, rc_arena *mem, rc_table **out,
                                 rc_error *err);
+
+typedef enum rc_label_verdict {
+    /* no layer has what it covers */
+    RC_LABEL_NO_LAYER,
+    /* it frees nothing of the peak */
+    RC_LABEL_NO_USE,
+    /* the peak grows */
+    RC_LABEL_HARMFUL,
+    RC_LABEL_FREES
+} rc_label_verdict;
+/* "no layer has it", ... */
+RC_API const char *rc_label_verdict_name(rc_label_verdict verdict);
+
+/* A label alone, or full recompute, beside the job without recompute. */
+typedef struct rc_label_effect {
+    rc_setting setting;
+    /* that it covers; of full recompute layers */
+    int n_modules;
+    /* of the hottest rank: of one micro-batch, and at its peak; below 0 it holds more */
+    int64_t freed_bytes, freed_at_peak_bytes;
+    int64_t replay_flops, replay_moved_bytes;
+    /* to a step, as a share of the step without recompute */
+    double added_share;
+    rc_label_verdict verdict;
+} rc_label_effect;
+
+/* What every label does in a job: all of them, then full recompute of every layer. Labels nest and overlap, so effects do
+ * not add up: rc_choices_make prices sets. */
+typedef struct rc_label_effects {
+    rc_label_effect at[RC_LABEL_COUNT + 1];
+    const rc_estimate *without;
+} rc_label_effects;
+
+/**
+ * takes   request  its setting is left aside
+ * gives   *out     by rc_label, and full/uniform/1
+ * errors  as rc_estimate_make
+ */
+RC_MUST_CHECK
+RC_API rc_code rc_label_effects_make(const rc_estimate_request *request, rc_arena *mem,
+                                     rc_label_effects **out, rc_error *err);
+/* For people and programs.
+ *
+ * gives   *out  a row per label
+ * errors  RC_E_MEMORY */
+RC_MUST_CHECK
+RC_API rc_code rc_label_effects_table(const rc_label_effects *effects, rc_arena *mem,
+                                      rc_table **out, rc_error *err);
 
 /* The rows of gpus.def, of allowances.def and of efficiencies.def, for `recompute list`.
  *

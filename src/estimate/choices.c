@@ -48,7 +48,10 @@ static rc_code price(search *s, const rc_setting *setting)
 
 static rc_code price_labels(search *s)
 {
-    const uint32_t acting = s->choices->without->acting;
+    uint32_t acting = 0;
+    for (int label = 0; label < RC_LABEL_COUNT; label++)
+        if (s->choices->without->n_label_modules[label] > 0)
+            acting |= 1u << label;
     rc_setting setting = {.granularity = RC_GRANULARITY_SELECTIVE};
     for (setting.labels = acting; setting.labels;
          setting.labels = (setting.labels - 1) & acting)

@@ -62,6 +62,16 @@ static int64_t shards_of(const rc_config *cfg, int64_t n_replicas)
     return n > 1 && n_replicas % n == 0 ? n_replicas / n : n_replicas;
 }
 
+static void add_replays(const rc_segments *segments, const rc_chunk_cost *chunk,
+                        rc_estimate_rank *rank)
+{
+    for (int i = 0; i < chunk->n_pieces; i++) {
+        const rc_schedule *schedule = segments->at[chunk->pieces[i].segment].schedule;
+        rank->replay_flops += chunk->pieces[i].n * schedule->recompute_flops;
+        rank->replay_moved_bytes += chunk->pieces[i].n * schedule->recompute_moved_bytes;
+    }
+}
+
 static rc_code price_rank(builder *b, rc_estimate_rank *rank)
 {
     const rc_layout *layout = b->estimate->layout;
@@ -86,6 +96,8 @@ static rc_code price_rank(builder *b, rc_estimate_rank *rank)
         const rc_seconds seconds = rc_chunk_seconds(&b->segments, &own[vp], b->gpu);
         rank->micro_seconds += seconds.fwd + seconds.bwd;
         rank->replay_seconds += seconds.replay;
+        rank->retained_bytes += own[vp].retained_bytes;
+        add_replays(&b->segments, &own[vp], rank);
     }
     int64_t stand_ins;
     RC_TRY(rc_stand_ins_count(&b->segments, own, (int)sizes->vp, b->mem, &stand_ins, b->err));
@@ -139,15 +151,15 @@ static void time_step(builder *b)
     estimate->replay_seconds = n_micro * (slowest_all - slowest);
 }
 
-/* Labels that some layer has. */
-static uint32_t find_acting(const rc_segments *segments)
+static void count_labels(const rc_chunk_cost *chunk, const rc_segments *segments,
+                         int *n_modules)
 {
-    uint32_t acting = 0;
-    for (int i = 0; i < segments->n; i++)
+    for (int i = 0; i < chunk->n_pieces; i++)
         for (int label = 0; label < RC_LABEL_COUNT; label++)
-            if (rc_graph_count_regions(segments->at[i].graph, (rc_label)label) > 0)
-                acting |= 1u << label;
-    return acting;
+            n_modules[label] +=
+                chunk->pieces[i].n *
+                rc_graph_count_regions(segments->at[chunk->pieces[i].segment].graph,
+                                       (rc_label)label);
 }
 
 rc_code rc_estimate_store_open(const rc_estimate_request *request, rc_arena *mem,
@@ -194,7 +206,8 @@ rc_code rc_estimate_make_in(rc_estimate_store *store, const rc_estimate_request 
             mem, err));
     RC_TRY(price_chunks(&b));
     RC_TRY(price_ranks(&b));
-    estimate->acting = find_acting(&b.segments);
+    for (int i = 0; i < estimate->layout->n_chunks; i++)
+        count_labels(&b.chunks[i], &b.segments, estimate->n_label_modules);
     time_step(&b);
     return RC_OK;
 }
