@@ -19,6 +19,7 @@ static const rc_option options[] = {
     {"--timeline", NULL, "live bytes at every instruction of the step", false},
     {"--svg", "FILE", "draw the timeline: memory over the step, stacked by category", false},
     RC_TE_OPTION,
+    RC_IMBALANCE_OPTION,
     RC_MODEL_OPTION,
     RC_DUMP_OPTION,
 };
@@ -113,13 +114,11 @@ static rc_code run_engine(const rc_args *args, rc_arena *mem, int *status, rc_er
 
 static rc_code run(const rc_args *args, rc_arena *mem, int *status, rc_error *err)
 {
-    static const char *const of_job[] = {"--gpu", "--budget", "--te"}, *const of_engine[] = {
-                                                                           "--settings",
-                                                                           "--timeline",
-                                                                           "--svg"};
+    static const char *const of_job[] = {"--gpu", "--budget", "--te", "--imbalance"},
+                             *const of_engine[] = {"--settings", "--timeline", "--svg"};
     const char *what = rc_args_find(args, "--for");
     if (!what || strcmp(what, "engine") == 0) {
-        RC_TRY(refuse_options(args, "megatron-lm and bridge", of_job, 3, err));
+        RC_TRY(refuse_options(args, "megatron-lm and bridge", of_job, 4, err));
         return run_engine(args, mem, status, err);
     }
     if (strcmp(what, "megatron-lm") != 0 && strcmp(what, "bridge") != 0)

@@ -5,6 +5,7 @@
 static const rc_option options[] = {
     RC_GPU_OPTION,
     RC_TE_OPTION,
+    RC_IMBALANCE_OPTION,
     RC_MODEL_OPTION,
 };
 

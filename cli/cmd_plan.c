@@ -8,11 +8,9 @@
 #include <string.h>
 
 static const rc_option options[] = {
-    RC_GPU_OPTION,
-    RC_BUDGET_OPTION,
-    RC_TE_OPTION,
-    RC_MODEL_OPTION,
-    {"--all", NULL, "every setting, not the front alone", false},
+    RC_GPU_OPTION,   RC_BUDGET_OPTION,
+    RC_TE_OPTION,    RC_IMBALANCE_OPTION,
+    RC_MODEL_OPTION, {"--all", NULL, "every setting, not the front alone", false},
 };
 
 /* Would the framework take the job with this setting? It is asked of what the command line says otherwise. */

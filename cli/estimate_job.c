@@ -97,12 +97,25 @@ static rc_profile profile_of(const rc_config *cfg)
     return is_local ? RC_PROFILE_MEGATRON_LOCAL : RC_PROFILE_MEGATRON_TE;
 }
 
+/* A multiple of the mean, from 1 on. */
+static rc_code find_imbalance(const rc_args *args, double *out, rc_error *err)
+{
+    const char *text = rc_args_find(args, "--imbalance");
+    *out = 0;
+    if (text && (!rc_parse_real(text, out) || !(*out >= 1) || *out > 1024))
+        return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE,
+                       "--imbalance %s is no multiple of the mean; give 1 to 1024, as 1.3",
+                       text);
+    return RC_OK;
+}
+
 rc_code rc_job_request_read(const rc_args *args, rc_arena *mem, rc_estimate_request *request,
                             int64_t *room, rc_error *err)
 {
     rc_config *cfg;
     *request = (rc_estimate_request){0};
     RC_TRY(find_te_version(args, &request->te_version, err));
+    RC_TRY(find_imbalance(args, &request->imbalance, err));
     RC_TRY(find_room(args, &request->gpu, room, err));
     RC_TRY(rc_model_read_config(args, mem, &cfg, err));
     rc_model_note_passed_over(cfg);

@@ -23,6 +23,11 @@ rc_code rc_job_request_read(const rc_args *args, rc_arena *mem, rc_estimate_requ
     {                                                                                          \
         "--budget", "BYTES", "what the allocator of a rank may hand out, as 72GiB", false      \
     }
+#define RC_IMBALANCE_OPTION                                                                    \
+    {                                                                                          \
+        "--imbalance", "FACTOR",                                                               \
+            "rows that the experts of the hottest rank receive, times the mean; else 1", false \
+    }
 #define RC_TE_OPTION                                                                           \
     {                                                                                          \
         "--te", "VERSION", "of Transformer Engine, such as 2.17; else new enough for all",     \

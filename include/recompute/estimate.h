@@ -112,6 +112,8 @@ typedef struct rc_estimate_request {
     const rc_gpu *gpu;
     /* of Transformer Engine, as in rc_graph_request */
     int te_version;
+    /* rows that the experts of the hottest rank receive, as a multiple of the mean; 0: 1, all alike */
+    double imbalance;
 } rc_estimate_request;
 
 /* The memory of every rank.

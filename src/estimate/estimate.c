@@ -190,6 +190,7 @@ rc_code rc_estimate_make_in(rc_estimate_store *store, const rc_estimate_request 
                  .segments = {.cfg = request->cfg,
                               .profile = request->profile,
                               .te_version = request->te_version,
+                              .imbalance = request->imbalance,
                               .graphs = &store->graphs},
                  .mem = mem,
                  .err = err};

@@ -134,7 +134,8 @@ static rc_code make_graph(const rc_segments *segments, const rc_chunk *chunk, rc
     const rc_graph_request request = {.cfg = segments->cfg,
                                       .profile = segments->profile,
                                       .chunk = chunk,
-                                      .te_version = segments->te_version};
+                                      .te_version = segments->te_version,
+                                      .imbalance = segments->imbalance};
     rc_graph *graph;
     RC_TRY(rc_graph_make(&request, mem, &graph, err));
     *out = graph;

@@ -46,6 +46,7 @@ typedef struct rc_segments {
     const rc_config *cfg;
     rc_profile profile;
     int te_version;
+    double imbalance;
     /* of this config and profile; grows. NULL: every segment makes its own */
     rc_graphs *graphs;
     /* of layers that are not recomputed whole */

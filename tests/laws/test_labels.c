@@ -8,15 +8,21 @@
 
 #include <recompute/estimate.h>
 
-static const rc_label_effects *effects_of(const char *const *words, size_t n, rc_arena *mem)
+static rc_estimate_request request_of(const char *const *words, size_t n, rc_arena *mem)
 {
     rc_error err = {0};
     rc_inputs said;
     rc_config *cfg;
-    rc_label_effects *effects;
     law_check(rc_inputs_read(words, n, mem, &said, &err), &err);
     law_check(rc_config_make(said.at, said.n, mem, &cfg, &err), &err);
-    const rc_estimate_request request = {.cfg = cfg, .profile = RC_PROFILE_MEGATRON_TE};
+    return (rc_estimate_request){.cfg = cfg, .profile = RC_PROFILE_MEGATRON_TE};
+}
+
+static const rc_label_effects *effects_of(const char *const *words, size_t n, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_label_effects *effects;
+    const rc_estimate_request request = request_of(words, n, mem);
     law_check(rc_label_effects_make(&request, mem, &effects, &err), &err);
     return effects;
 }
@@ -82,12 +88,34 @@ static void mlp_is_dear_in_a_dense_model(void **state)
     rc_arena_close(mem);
 }
 
+/* What moe_act frees are rows of experts: twice the rows, twice the bytes. */
+static void imbalance_multiplies_the_rows_of_experts(void **state)
+{
+    static const char *const words[] =
+        JOB("--model", "qwen3-30b-a3b", "engine.world_size=16",
+            "model.expert_model_parallel_size=16", "train.global_batch_size=16");
+    rc_arena *mem = rc_arena_open();
+    rc_error err = {0};
+    rc_label_effects *even, *twice;
+    rc_estimate_request request = request_of(words, N_OF(words), mem);
+    (void)state;
+    law_check(rc_label_effects_make(&request, mem, &even, &err), &err);
+    request.imbalance = 2;
+    law_check(rc_label_effects_make(&request, mem, &twice, &err), &err);
+    assert_int_equal(twice->at[RC_LABEL_moe_act].freed_bytes,
+                     2 * even->at[RC_LABEL_moe_act].freed_bytes);
+    assert_int_equal(twice->at[RC_LABEL_layernorm].freed_bytes,
+                     even->at[RC_LABEL_layernorm].freed_bytes);
+    rc_arena_close(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moonlight_gains_by_its_experts_and_latents),
         cmocka_unit_test(core_attn_harms_grouped_queries),
         cmocka_unit_test(mlp_is_dear_in_a_dense_model),
+        cmocka_unit_test(imbalance_multiplies_the_rows_of_experts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
