@@ -109,6 +109,19 @@ static rc_code find_imbalance(const rc_args *args, double *out, rc_error *err)
     return RC_OK;
 }
 
+/* What the classes' defaults do not say and every launcher sets where nobody asks otherwise: the kernel adds the
+ * gradients of weights, and gradients of bfloat16 are kept in float32. Arguments of Megatron-LM bring both themselves.
+ * source  Megatron-Bridge models/gpt_provider.py (can_enable_gradient_accumulation_fusion), training/mixed_precision.py
+ *         (MixedPrecisionConfig), recipes/common.py */
+static void set_launched(rc_config *cfg)
+{
+    if (cfg->origin[RC_FIELD_gradient_accumulation_fusion].kind == RC_FROM_DEFAULT)
+        cfg->gradient_accumulation_fusion = true;
+    if (cfg->origin[RC_FIELD_grad_reduce_in_fp32].kind == RC_FROM_DEFAULT && cfg->bf16 &&
+        strstr(cfg->main_grads_dtype, "32"))
+        cfg->grad_reduce_in_fp32 = true;
+}
+
 rc_code rc_job_request_read(const rc_args *args, rc_arena *mem, rc_estimate_request *request,
                             int64_t *room, rc_error *err)
 {
@@ -119,6 +132,7 @@ rc_code rc_job_request_read(const rc_args *args, rc_arena *mem, rc_estimate_requ
     RC_TRY(find_room(args, &request->gpu, room, err));
     RC_TRY(rc_model_read_config(args, mem, &cfg, err));
     rc_model_note_passed_over(cfg);
+    set_launched(cfg);
     request->cfg = cfg;
     request->profile = profile_of(cfg);
     return RC_OK;
