@@ -62,15 +62,20 @@ static rc_code count_live(const rc_schedule *s, rc_arena *mem, int64_t **live, r
     return RC_OK;
 }
 
-bool rc_segment_adds_grad(const rc_config *cfg, const rc_graph *graph, const rc_op *op, int k)
+bool rc_segment_has_stand_in(const rc_segments *segments, const rc_graph *graph,
+                             const rc_op *op, int k)
 {
-    return graph->profile == RC_PROFILE_MEGATRON_TE && cfg->gradient_accumulation_fusion &&
-           op->layer >= 0 && op->layer < graph->dims.L && (op->facts->adds_grad >> k & 1u);
+    const bool is_in_layer = op->layer >= 0 && op->layer < graph->dims.L;
+    const bool is_known = segments->te_version == 0 || segments->te_version >= 210 ||
+                          !rc_graph_tensor(graph, op->in[k]).is_expert;
+    return graph->profile == RC_PROFILE_MEGATRON_TE && is_in_layer && is_known &&
+           segments->cfg->gradient_accumulation_fusion && (op->facts->adds_grad >> k & 1u);
 }
 
 /* A weight's gradient that stands alone until it is added: autograd's, in the dtype of the model. The hook that adds it
  * runs before the next op's backward. source  megatron/core/distributed/distributed_data_parallel.py */
-static void count_weight_gradients(const rc_config *cfg, const rc_schedule *s, int64_t *live)
+static void count_weight_gradients(const rc_segments *segments, const rc_schedule *s,
+                                   int64_t *live)
 {
     for (int i = s->forward_last + 1; i <= s->micro_last; i++) {
         const rc_instr *instr = &s->instrs[i];
@@ -81,7 +86,8 @@ static void count_weight_gradients(const rc_config *cfg, const rc_schedule *s, i
             if (op.in[k] < 0 || !(op.facts->grads >> k & 1u))
                 continue;
             const rc_tensor weight = rc_graph_tensor(s->graph, op.in[k]);
-            if (weight.kind == RC_TENSOR_WEIGHT && !rc_segment_adds_grad(cfg, s->graph, &op, k))
+            if (weight.kind == RC_TENSOR_WEIGHT &&
+                !rc_segment_has_stand_in(segments, s->graph, &op, k))
                 live[i] += rc_round_up(weight.bytes, ALLOCATOR_ROUND);
         }
     }
@@ -97,12 +103,13 @@ static int find_most(const int64_t *live, int from, int to)
     return most;
 }
 
-static rc_code measure(const rc_config *cfg, rc_segment *segment, rc_arena *mem, rc_error *err)
+static rc_code measure(const rc_segments *segments, rc_segment *segment, rc_arena *mem,
+                       rc_error *err)
 {
     const rc_schedule *s = segment->schedule;
     int64_t *live;
     RC_TRY(count_live(s, mem, &live, err));
-    count_weight_gradients(cfg, s, live);
+    count_weight_gradients(segments, s, live);
     segment->fwd_peak = find_most(live, s->micro_first, s->forward_last);
     segment->bwd_peak = find_most(live, s->forward_last + 1, s->micro_last);
     segment->fwd_peak_bytes = live[segment->fwd_peak];
@@ -177,7 +184,7 @@ static rc_code make(const rc_segments *segments, rc_segment *segment, rc_arena *
     /* As Megatron runs it: the last layer is recomputed as the others are. */
     RC_TRY(rc_schedule_unplaced(policy, 1, mem, &schedule, err));
     segment->schedule = schedule;
-    return measure(segments->cfg, segment, mem, err);
+    return measure(segments, segment, mem, err);
 }
 
 rc_code rc_segment_find(rc_segments *segments, const rc_chunk *chunk, bool is_full,

@@ -24,11 +24,6 @@ typedef struct rc_segment {
     int fwd_peak, bwd_peak;
 } rc_segment;
 
-/* Whether the product's kernel adds the gradient of in[k] of an op: Transformer Engine's linears do, in layers and
- * where gradient_accumulation_fusion is on. The gradient of another weight stands alone for a moment.
- * source  transformer_engine/pytorch/module/linear.py (fuse_wgrad_accumulation) */
-bool rc_segment_adds_grad(const rc_config *cfg, const rc_graph *graph, const rc_op *op, int k);
-
 /* The graphs of stretches of layers: whatever is recomputed, a stretch has one. */
 typedef struct rc_graphs {
     struct rc_graph_of {
@@ -58,6 +53,13 @@ typedef struct rc_segments {
 
 /* Whether a gather's rows lie in Megatron's global buffer (workspace.c): those of its own linears do. */
 bool rc_segment_gathers_in_buffer(const rc_graph *graph, const rc_op *op);
+
+/* Whether the product's kernel adds the gradient of in[k] of an op, and one tensor of its shape stands in for it:
+ * Transformer Engine's linears do, in layers and where gradient_accumulation_fusion is on; those of experts before 2.10
+ * made one for every expert and every time. The gradient of another weight stands alone for a moment.
+ * source  transformer_engine/pytorch/module/linear.py, grouped_linear.py (fuse_wgrad_accumulation), commit d2945c6a */
+bool rc_segment_has_stand_in(const rc_segments *segments, const rc_graph *graph,
+                             const rc_op *op, int k);
 
 /* Finds or makes one.
  *

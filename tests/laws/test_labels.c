@@ -109,6 +109,34 @@ static void imbalance_multiplies_the_rows_of_experts(void **state)
     rc_arena_close(mem);
 }
 
+/* One stands in for the gradients of all experts, however many a rank has; before 2.10 of Transformer Engine none did. */
+static void experts_share_a_stand_in(void **state)
+{
+    static const char *const ep[] = {"model.expert_model_parallel_size=8",
+                                     "model.expert_model_parallel_size=16"};
+    int64_t bytes[2], older[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *const words[] =
+            JOB("--model", "qwen3-30b-a3b", "engine.world_size=16", ep[i],
+                "train.global_batch_size=16", "model.gradient_accumulation_fusion=true");
+        rc_arena *mem = rc_arena_open();
+        rc_error err = {0};
+        rc_estimate *estimate;
+        rc_estimate_request request = request_of(words, N_OF(words), mem);
+        law_check(rc_estimate_make(&request, mem, &estimate, &err), &err);
+        bytes[i] = estimate->ranks[0].later.of[RC_COMPONENT_grad_stand_ins];
+        request.te_version = 209;
+        law_check(rc_estimate_make(&request, mem, &estimate, &err), &err);
+        older[i] = estimate->ranks[0].later.of[RC_COMPONENT_grad_stand_ins];
+        rc_arena_close(mem);
+    }
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_int_equal(older[0], older[1]);
+    /* h 2048, experts of 768, gated: both of their products */
+    assert_int_equal(bytes[0] - older[0], 2 * (2048 * 2 * 768 + 2048 * 768));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +144,7 @@ int main(void)
         cmocka_unit_test(core_attn_harms_grouped_queries),
         cmocka_unit_test(mlp_is_dear_in_a_dense_model),
         cmocka_unit_test(imbalance_multiplies_the_rows_of_experts),
+        cmocka_unit_test(experts_share_a_stand_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
