@@ -5,6 +5,7 @@
  * settings and counted for all where it would take minutes.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <recompute/passes.h>
 #include <recompute/plan.h>
 #include <recompute/read.h>
 
@@ -29,7 +30,7 @@ static void must(rc_code code, const rc_error *err)
     exit(70);
 }
 
-static rc_graph *graph_of(int n_layers, rc_arena *mem)
+static const rc_graph *graph_of(int n_layers, rc_arena *mem)
 {
     char layers[40];
     snprintf(layers, sizeof layers, "model.num_layers=%d", n_layers);
@@ -42,12 +43,12 @@ static rc_graph *graph_of(int n_layers, rc_arena *mem)
     rc_error err = {0};
     rc_doc *doc;
     rc_config *cfg;
-    rc_graph *graph;
     must(rc_override_read(words, sizeof words / sizeof *words, mem, &doc, &err), &err);
     rc_input input = {doc, RC_FROM_OVERRIDE};
     must(rc_config_make(&input, 1, mem, &cfg, &err), &err);
-    must(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, &err), &err);
-    return graph;
+    rc_passes passes = {.cfg = cfg};
+    must(rc_passes_make(&passes, RC_NOUN_GRAPH, mem, &err), &err);
+    return passes.graph;
 }
 
 /* Seconds for all settings, from at most `n_most` of them. */
@@ -61,10 +62,8 @@ static double plain_seconds(const rc_graph *graph, size_t n_most, rc_arena *mem)
     double start = cpu_seconds();
     for (size_t i = 0; i < n; i += step, n_run++) {
         rc_mark mark = rc_arena_mark(mem);
-        rc_policy *policy;
-        rc_schedule *schedule;
-        must(rc_policy_make(graph, &settings[i], mem, &policy, &err), &err);
-        must(rc_schedule_make(policy, 2, mem, &schedule, &err), &err);
+        rc_passes passes = {.graph = graph, .setting = &settings[i], .n_threads = 2};
+        must(rc_passes_make(&passes, RC_NOUN_SCHEDULE, mem, &err), &err);
         rc_arena_rewind(mem, mark);
     }
     return (cpu_seconds() - start) / (double)n_run * (double)n;
@@ -81,7 +80,7 @@ static void bench(int n_layers, double limit_find, double limit_all)
     char name[60];
     rc_error err = {0};
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = graph_of(n_layers, mem);
+    const rc_graph *graph = graph_of(n_layers, mem);
     double plain = plain_seconds(graph, 24, mem);
     rc_candidate found;
     double start = cpu_seconds();

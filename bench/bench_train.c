@@ -56,17 +56,17 @@ static const char *const llama[] = {
     "model.num_query_groups=4",     "model.add_bias_linear=false",
     "model.ffn_hidden_size=1408",   "model.share_embeddings_and_output_weights=false"};
 
-static rc_graph *make_graph(const char *const *words, size_t n, rc_arena *mem)
+static const rc_graph *make_graph(const char *const *words, size_t n, rc_arena *mem)
 {
     rc_error err = {0};
     rc_doc *doc;
     rc_config *cfg;
-    rc_graph *graph;
     need(rc_override_read(words, n, mem, &doc, &err), &err);
     rc_input input = {doc, RC_FROM_OVERRIDE};
     need(rc_config_make(&input, 1, mem, &cfg, &err), &err);
-    need(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, &err), &err);
-    return graph;
+    rc_passes passes = {.cfg = cfg};
+    need(rc_passes_make(&passes, RC_NOUN_GRAPH, mem, &err), &err);
+    return passes.graph;
 }
 
 /* Better of two calls: the first may find the operands cold. */
@@ -231,11 +231,11 @@ static int open_subjects(const rc_graph *graph, int n_threads, subject *subjects
     rc_error err = {0};
     for (int i = 0; i < N; i++) {
         rc_setting setting;
-        rc_policy *policy;
         subjects[i] = (subject){.setting = settings[i]};
         rc_setting_parse(settings[i], &setting);
-        need(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
-        need(rc_schedule_make(policy, n_threads, mem, &subjects[i].schedule, &err), &err);
+        rc_passes passes = {.graph = graph, .setting = &setting, .n_threads = n_threads};
+        need(rc_passes_make(&passes, RC_NOUN_SCHEDULE, mem, &err), &err);
+        subjects[i].schedule = passes.schedule;
         rc_run_options options = {.seed = 1, .n_micro_batches = 1};
         need(rc_run_open(subjects[i].schedule, &options, &subjects[i].run, &err), &err);
         rc_run_init_weights(subjects[i].run);
@@ -292,8 +292,8 @@ int main(int argc, char **argv)
     int n_threads = argc > 2 ? atoi(argv[2]) : 2;
     rc_error err = {0};
     rc_arena *mem = rc_arena_open();
-    rc_graph *graph = is_llama ? make_graph(llama, sizeof llama / sizeof *llama, mem)
-                               : make_graph(gpt, sizeof gpt / sizeof *gpt, mem);
+    const rc_graph *graph = is_llama ? make_graph(llama, sizeof llama / sizeof *llama, mem)
+                                     : make_graph(gpt, sizeof gpt / sizeof *gpt, mem);
     int64_t n_tokens = graph->dims.N;
     int32_t *tokens;
     float *at[3];

@@ -29,6 +29,9 @@ typedef struct rc_passes {
     int n_threads;
     /* instead of the config's; NULL: the config's */
     const rc_setting *setting;
+    /* whether the schedule keeps what the last layer makes, for a caller who knows what
+     * rc_schedule_make would choose; NULL: it chooses */
+    const bool *is_last_layer_kept;
 
     /* made, or NULL */
     const rc_graph *graph;

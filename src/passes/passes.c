@@ -6,6 +6,8 @@
  */
 #include <recompute/passes.h>
 
+#include "schedule/passes.h"
+
 #include <recompute/read.h>
 
 #include <string.h>
@@ -57,6 +59,9 @@ static rc_code make_schedule(rc_passes *passes, rc_arena *mem, rc_error *err)
 {
     if (passes->schedule)
         return RC_OK;
+    if (passes->is_last_layer_kept)
+        return rc_schedule_make_as(passes->policy, *passes->is_last_layer_kept,
+                                   passes->n_threads, mem, &passes->schedule, err);
     return rc_schedule_make(passes->policy, passes->n_threads, mem, &passes->schedule, err);
 }
 

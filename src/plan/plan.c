@@ -11,7 +11,8 @@
 
 #include "base/num.h"
 #include "schedule/outline.h"
-#include "schedule/passes.h"
+
+#include <recompute/passes.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -89,15 +90,16 @@ static rc_code outline_all(pricing *p, rc_error *err)
 /* The peak of one candidate. */
 static rc_code place(pricing *p, size_t at, rc_error *err)
 {
-    rc_policy *policy;
-    rc_schedule *schedule;
     rc_candidate *candidate = &p->candidates[at];
+    rc_passes passes = {.graph = p->graph,
+                        .setting = &candidate->setting,
+                        .is_last_layer_kept = &p->is_last_kept[at],
+                        .n_threads = p->n_threads};
     RC_TRY(rc_arena_reserve(p->mem, p->scratch_bytes, err));
     rc_mark mark = rc_arena_mark(p->mem);
     size_t before = rc_arena_used_bytes(p->mem);
-    RC_TRY(rc_policy_make(p->graph, &candidate->setting, p->mem, &policy, err));
-    RC_TRY(
-        rc_schedule_make_as(policy, p->is_last_kept[at], p->n_threads, p->mem, &schedule, err));
+    RC_TRY(rc_passes_make(&passes, RC_NOUN_SCHEDULE, p->mem, err));
+    const rc_schedule *schedule = passes.schedule;
     RC_ASSERT(schedule->bound_bytes == candidate->bound_bytes &&
               schedule->recompute_flops == candidate->recompute_flops &&
               schedule->recompute_moved_bytes == candidate->recompute_moved_bytes);

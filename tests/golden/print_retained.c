@@ -78,17 +78,16 @@ static rc_code print_all(rc_profile profile, const char *name, const char *const
 {
     rc_doc *doc;
     rc_config *cfg;
-    rc_graph *graph;
     rc_setting setting;
-    rc_policy *policy;
     bool *is_retained;
     if (!rc_setting_parse(name, &setting))
         return RC_FAIL(err, RC_E_INPUT, RC_NOWHERE, "%s is no setting", name);
     RC_TRY(rc_override_read(words, n, mem, &doc, err));
     RC_TRY(rc_config_make(&(rc_input){doc, RC_FROM_OVERRIDE}, 1, mem, &cfg, err));
-    RC_TRY(
-        rc_graph_make(&(rc_graph_request){.cfg = cfg, .profile = profile}, mem, &graph, err));
-    RC_TRY(rc_policy_make(graph, &setting, mem, &policy, err));
+    rc_passes passes = {.cfg = cfg, .profile = profile, .setting = &setting};
+    RC_TRY(rc_passes_make(&passes, RC_NOUN_POLICY, mem, err));
+    const rc_graph *graph = passes.graph;
+    const rc_policy *policy = passes.policy;
     RC_TRY(rc_policy_retained(policy, mem, &is_retained, err));
     const rc_dims *dims = &graph->dims;
     printf("%s, %s: N %lld, n %lld\n", rc_profile_name(profile), name, (long long)dims->N,

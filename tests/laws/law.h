@@ -141,15 +141,23 @@ static inline law_settings law_all_settings(const rc_graph *graph, rc_arena *mem
     return out;
 }
 
-/* The nouns of one setting of a graph up to `last`. */
+/* The nouns of a graph and a setting up to `last`. */
+static inline rc_passes law_made(const rc_graph *graph, const rc_setting *setting,
+                                 int n_threads, rc_noun last, rc_arena *mem)
+{
+    rc_error err = {0};
+    rc_passes passes = {.graph = graph, .setting = setting, .n_threads = n_threads};
+    law_check(rc_passes_make(&passes, last, mem, &err), &err);
+    return passes;
+}
+
+/* The same with the setting's name. */
 static inline rc_passes law_setting(const rc_graph *graph, const char *name, int n_threads,
                                     rc_noun last, rc_arena *mem)
 {
-    rc_error err = {0};
     rc_setting setting;
     assert_true(rc_setting_parse(name, &setting));
-    rc_passes passes = {.graph = graph, .setting = &setting, .n_threads = n_threads};
-    law_check(rc_passes_make(&passes, last, mem, &err), &err);
+    rc_passes passes = law_made(graph, &setting, n_threads, last, mem);
     passes.setting = NULL; /* it goes with this function */
     return passes;
 }

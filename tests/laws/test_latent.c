@@ -200,10 +200,9 @@ static void need_bytes(const shape *m, const rc_graph *graph, const rc_setting *
                        int64_t expected, rc_arena *mem)
 {
     rc_error err = {0};
-    rc_policy *policy;
+    const rc_policy *policy = law_made(graph, setting, 1, RC_NOUN_POLICY, mem).policy;
     int64_t bytes, stats;
     char name[160];
-    law_check(rc_policy_make(graph, setting, mem, &policy, &err), &err);
     law_check(rc_cost_layer(policy, 1, mem, &bytes, &stats, &err), &err);
     if (bytes + stats != expected)
         fail_msg("%s%s%s%s%s%s%s, b %lld, dv %lld, t %lld%s: %lld bytes under %s, not %lld",

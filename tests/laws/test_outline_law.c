@@ -28,12 +28,9 @@ static void check_outline(rc_outliner *outliner, const rc_graph *graph,
 {
     rc_error err = {0};
     rc_outline outline;
-    rc_policy *policy;
-    rc_schedule *schedule;
     char name[160];
     law_check(rc_outline_make(outliner, setting, &outline, &err), &err);
-    law_check(rc_policy_make(graph, setting, mem, &policy, &err), &err);
-    law_check(rc_schedule_make(policy, 2, mem, &schedule, &err), &err);
+    const rc_schedule *schedule = law_made(graph, setting, 2, RC_NOUN_SCHEDULE, mem).schedule;
     if (outline.bound_bytes != schedule->bound_bytes ||
         outline.recompute_flops != schedule->recompute_flops ||
         outline.recompute_moved_bytes != schedule->recompute_moved_bytes ||

@@ -157,7 +157,7 @@ static const rc_doc *exchange_doc(const char *word, rc_arena *mem)
     return doc;
 }
 
-static rc_graph *make_graph(shape *m, rc_arena *mem)
+static const rc_graph *make_graph(shape *m, rc_arena *mem)
 {
     static const law_model plain = {
         "plain",
@@ -165,8 +165,6 @@ static rc_graph *make_graph(shape *m, rc_arena *mem)
          "model.kv_channels=10", "model.ffn_hidden_size=64", "model.seq_length=12",
          "model.vocab_size=104", "train.micro_batch_size=2", "model.bf16=true",
          "model.make_vocab_size_divisible_by=1", "model.activation_func=silu"}};
-    rc_error err = {0};
-    rc_graph *graph;
     rc_config *cfg = law_config(&plain, m->has_scores ? "unfused" : "auto", mem);
     cfg->normalization = m->is_rms ? "RMSNorm" : "LayerNorm";
     cfg->gated_linear_unit = m->is_gated;
@@ -179,9 +177,7 @@ static rc_graph *make_graph(shape *m, rc_arena *mem)
     cfg->sequence_parallel = m->has_sequence_parallel;
     cfg->context_parallel_size = m->c;
     cfg->cp_comm_type = exchange_doc(m->exchange, mem);
-    law_check(rc_graph_make(&(rc_graph_request){.cfg = cfg, .profile = m->profile}, mem, &graph,
-                            &err),
-              &err);
+    const rc_graph *graph = law_passes(cfg, m->profile, RC_NOUN_GRAPH, mem).graph;
     m->N = S / m->c * B;
     m->n = m->has_sequence_parallel ? m->N / m->t : m->N;
     m->h = H;
@@ -232,7 +228,7 @@ static void for_every_shape(check_shape *check)
                        .has_sequence_parallel = ranks[r].has_sequence_parallel,
                        .c = ranks[r].c,
                        .exchange = ranks[r].exchange};
-            rc_graph *graph = make_graph(&m, mem);
+            const rc_graph *graph = make_graph(&m, mem);
             check(&m, graph, mem);
             rc_arena_close(mem);
         }
@@ -242,10 +238,9 @@ static void need_bytes(const shape *m, const rc_graph *graph, const rc_setting *
                        int layer, int64_t expected, rc_arena *mem)
 {
     rc_error err = {0};
-    rc_policy *policy;
+    const rc_policy *policy = law_made(graph, setting, 1, RC_NOUN_POLICY, mem).policy;
     int64_t bytes, stats;
     char name[160];
-    law_check(rc_policy_make(graph, setting, mem, &policy, &err), &err);
     law_check(rc_cost_layer(policy, layer, mem, &bytes, &stats, &err), &err);
     if (bytes + stats != expected)
         fail_msg(
@@ -401,10 +396,8 @@ static void check_exchanges(const shape *m, const rc_graph *graph, rc_arena *mem
 static void check_gathers(const shape *m, const rc_graph *graph, rc_arena *mem)
 {
     rc_error err = {0};
-    rc_policy *policy = law_policy(graph, "none", mem);
-    rc_schedule *schedule;
+    rc_schedule *schedule = law_schedule(graph, "none", 1, mem);
     int n = 0;
-    law_check(rc_schedule_make(policy, 1, mem, &schedule, &err), &err);
     law_check(rc_schedule_verify(schedule, mem, &err), &err);
     for (int i = 0; i < schedule->n_instrs; i++) {
         const rc_instr *instr = &schedule->instrs[i];

@@ -155,15 +155,12 @@ static void need_labels_pay(const rc_graph *graph, const char *name, rc_arena *m
     int64_t retained[MOST_SETS], flops[MOST_SETS];
     assert_in_range(n_labels, 3, 6);
     for (uint32_t set = 0; set < n_sets; set++) {
-        rc_error err = {0};
-        rc_policy *policy;
-        rc_schedule *schedule;
         labels[set] = 0;
         for (int i = 0; i < n_labels; i++)
             labels[set] |= (set >> i & 1u) << acting[i];
         rc_setting setting = {.granularity = RC_GRANULARITY_SELECTIVE, .labels = labels[set]};
-        law_check(rc_policy_make(graph, &setting, mem, &policy, &err), &err);
-        law_check(rc_schedule_make(policy, 1, mem, &schedule, &err), &err);
+        const rc_schedule *schedule =
+            law_made(graph, &setting, 1, RC_NOUN_SCHEDULE, mem).schedule;
         flops[set] = schedule->recompute_flops;
         retained[set] = schedule->retained_bytes;
     }

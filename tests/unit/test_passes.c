@@ -48,6 +48,25 @@ static void a_graph_and_a_setting_of_the_callers_are_taken(void **state)
     rc_arena_close(mem);
 }
 
+/* What a search knows of a setting need not be found again: the choice is taken, either way. */
+static void the_last_layer_is_kept_where_the_caller_says_so(void **state)
+{
+    (void)state;
+    rc_arena *mem = rc_arena_open();
+    const rc_graph *graph = law_graph(&small, "fused", mem);
+    rc_setting full;
+    assert_true(rc_setting_parse("full/uniform/1", &full));
+    for (int i = 0; i < 2; i++) {
+        rc_error err = {0};
+        const bool is_kept = i == 1;
+        rc_passes passes = {
+            .graph = graph, .setting = &full, .is_last_layer_kept = &is_kept, .n_threads = 1};
+        law_check(rc_passes_make(&passes, RC_NOUN_SCHEDULE, mem, &err), &err);
+        assert_int_equal(passes.schedule->policy->is_last_layer_kept, is_kept);
+    }
+    rc_arena_close(mem);
+}
+
 /* 257 words, padded as make_vocab_size_divisible_by has it; Megatron's tokenizer is not known. */
 static void text_as_bytes_is_the_vocabulary_of_the_engine_alone(void **state)
 {
@@ -96,6 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_noun_is_made_once_and_up_to_the_one_asked_for),
         cmocka_unit_test(a_graph_and_a_setting_of_the_callers_are_taken),
+        cmocka_unit_test(the_last_layer_is_kept_where_the_caller_says_so),
         cmocka_unit_test(text_as_bytes_is_the_vocabulary_of_the_engine_alone),
         cmocka_unit_test(a_wrong_setting_is_told_before_a_graph_is_made),
         cmocka_unit_test(nouns_are_found_by_their_whole_name),

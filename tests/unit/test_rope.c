@@ -29,7 +29,6 @@ static rc_code read_rope(const rope_model *of, const char *const *words, rc_aren
     size_t n = 0;
     rc_doc *doc;
     rc_config *cfg;
-    rc_graph *graph;
     for (; n < sizeof common / sizeof *common; n++)
         all[n] = common[n];
     snprintf(size[0], 64, "model.hidden_size=%d", 2 * of->dim);
@@ -44,7 +43,9 @@ static rc_code read_rope(const rope_model *of, const char *const *words, rc_aren
     rc_input input = {doc, RC_FROM_OVERRIDE};
     RC_TRY(rc_config_make(&input, 1, mem, &cfg, err));
     RC_TRY(rc_train_refuse_unknown(cfg, err));
-    RC_TRY(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, err));
+    rc_passes passes = {.cfg = cfg};
+    RC_TRY(rc_passes_make(&passes, RC_NOUN_GRAPH, mem, err));
+    const rc_graph *graph = passes.graph;
     for (int i = 0; i < graph->n_ops; i++)
         if (rc_graph_op(graph, i).kind == RC_OP_rope)
             *out = rc_graph_op(graph, i).attr;
@@ -319,7 +320,6 @@ static void flags_of_megatron_lm_are_read(void **state)
         rc_error err = {0};
         rc_inputs inputs;
         rc_config *cfg;
-        rc_graph *graph;
         rc_arena *mem = rc_arena_open();
         for (; n < sizeof common / sizeof *common; n++)
             words[n] = common[n];
@@ -327,7 +327,7 @@ static void flags_of_megatron_lm_are_read(void **state)
             words[n++] = cases[k].words[i];
         law_check(rc_inputs_read(words, n, mem, &inputs, &err), &err);
         law_check(rc_config_make(inputs.at, inputs.n, mem, &cfg, &err), &err);
-        law_check(rc_graph_make(&(rc_graph_request){.cfg = cfg}, mem, &graph, &err), &err);
+        const rc_graph *graph = law_passes(cfg, RC_PROFILE_ENGINE, RC_NOUN_GRAPH, mem).graph;
         for (int i = 0; i < graph->n_ops; i++) {
             const rc_op op = rc_graph_op(graph, i);
             const rc_op_attr *attr = &op.attr;
